@@ -1,0 +1,16 @@
+//! JSON that round-trips exactly (`decisions.md`, Text and JSON).
+//!
+//! Ordinary string types refuse lone surrogates, and databases refuse NUL in text, yet a message that
+//! holds them must be kept as it was written. So what a caller wrote is kept as [`Json`], validated raw
+//! text, and looked into as a [`Value`], whose strings are [`Text`].
+
+mod canonical;
+mod parse;
+mod raw;
+mod text;
+mod value;
+
+pub use parse::{JsonError, MAX_DEPTH, parse};
+pub use raw::Json;
+pub use text::{Text, utf16_len};
+pub use value::{Number, Value, quoted};

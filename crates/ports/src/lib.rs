@@ -1,0 +1,12 @@
+//! The seams of Nylorun, as traits over domain types. Each has more than one implementation, or keeps a crate from a secret.
+//!
+//! A trait here is small, has no default bodies, and has one contract suite that every adapter passes.
+
+pub mod abort;
+pub mod models;
+pub mod run;
+pub mod secret;
+pub mod workspaces;
+
+/// A boxed future: what a trait that is used as an object answers with.
+pub type BoxFuture<'a, T> = futures_util::future::BoxFuture<'a, T>;

@@ -1,0 +1,179 @@
+//! Runs: the runtime's side of a harness, and the harness's side of a turn (engine a, b.4).
+//!
+//! In process a run passes by reference. One call carries both halves of a step: the outcomes that are in hand and what is wanted
+//! next, and the runtime commits them in one transaction.
+
+use std::sync::Arc;
+
+use nylorun_domain::effect::{Effect, EffectOutcome};
+use nylorun_domain::id::{AgentId, EffectId, SessionId, TurnId};
+use nylorun_domain::json::Json;
+use nylorun_domain::manifest::AgentManifest;
+use nylorun_domain::transcript::{Edit, Entry, Input};
+use nylorun_domain::workspace::{WorkspaceEvent, WorkspaceKey, WorkspaceRecord, WorkspaceSpec};
+
+use crate::abort::Abort;
+use crate::models::Delta;
+use crate::BoxFuture;
+
+/// Everything that a run starts from. With the outcomes it fully determines what follows (engine b.1).
+#[derive(Clone, Debug)]
+pub struct TurnStart {
+    /// The session.
+    pub session_id: SessionId,
+    /// Its agent.
+    pub agent_id: AgentId,
+    /// The turn.
+    pub turn_id: TurnId,
+    /// The stretch of the turn, from 0.
+    pub segment: u32,
+    /// The epoch under which this run writes.
+    pub epoch: i64,
+    /// The turn's manifest.
+    pub manifest: Arc<AgentManifest>,
+    /// What began the segment.
+    pub input: Input,
+    /// The model's history before the turn.
+    pub transcript: Vec<Entry>,
+    /// What this segment's effects gave so far, by effect id, with each request's hash.
+    pub outcomes: Vec<RecordedOutcome>,
+    /// The session's workspace, when it has one.
+    pub workspace: Option<RunWorkspace>,
+}
+
+/// The workspace of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunWorkspace {
+    /// Its key.
+    pub key: WorkspaceKey,
+    /// What it is made with.
+    pub spec: WorkspaceSpec,
+}
+
+/// An outcome that the journal holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecordedOutcome {
+    /// The effect.
+    pub effect_id: EffectId,
+    /// Its request's hash.
+    pub request_hash: String,
+    /// What it gave.
+    pub outcome: EffectOutcome,
+}
+
+/// What a harness reports of an effect that it carried out.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EffectReport {
+    /// The effect.
+    pub effect_id: EffectId,
+    /// What became of it.
+    pub result: EffectResult,
+    /// Workspace events to record with it, in order.
+    pub events: Vec<WorkspaceEvent>,
+    /// The workspace's record, when the call changed it.
+    pub record: Option<WorkspaceRecord>,
+}
+
+/// What became of an effect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EffectResult {
+    /// A definite outcome.
+    Value(EffectOutcome),
+    /// Its answer was lost: the effect is uncertain.
+    Lost {
+        /// What is known.
+        message: String,
+    },
+}
+
+/// What is wanted after the outcomes of a step.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Next {
+    /// Nothing new: other effects are still running.
+    Nothing,
+    /// These effects are to run: their intents are committed before the answer.
+    Intents(Vec<Effect>),
+    /// The segment ended.
+    Output(TurnOutput),
+}
+
+/// How a segment ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TurnOutput {
+    /// With what.
+    pub end: TurnEnd,
+    /// Edits of the transcript, to be recorded. Empty when the turn failed.
+    pub edits: Vec<Edit>,
+}
+
+/// With what a segment ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TurnEnd {
+    /// The turn is done.
+    Completed {
+        /// Its output.
+        output: Json,
+    },
+    /// The turn failed.
+    Failed {
+        /// A dotted word: `model.auth`.
+        code: String,
+        /// What happened.
+        message: String,
+    },
+    /// An effect is uncertain: the turn waits for somebody to settle it.
+    Uncertain,
+}
+
+/// The runtime's answer to one wanted effect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum IntentAnswer {
+    /// Run it now.
+    Execute,
+    /// It has its outcome already.
+    Completed(EffectOutcome),
+    /// It may or may not have happened.
+    Uncertain,
+}
+
+/// Why the runtime refuses a run's call.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CoreError {
+    /// Another owner has the session. Write nothing more.
+    #[error("the session has another owner")]
+    OwnershipLost,
+    /// The turn was cancelled, or another is active.
+    #[error("the turn was cancelled")]
+    TurnCancelled,
+    /// The same effect id came with another request.
+    #[error("effect {0} asks for something else than before")]
+    EffectDrift(EffectId),
+    /// The store did not answer.
+    #[error("the runtime is unavailable: {0}")]
+    Unavailable(String),
+}
+
+/// What a run asks of the runtime.
+pub trait RunCore: Send + Sync {
+    /// Commits a step in one transaction. Answers the wanted effects in their order; empty for [`Next::Nothing`] and [`Next::Output`].
+    fn commit(&self, reports: Vec<EffectReport>, next: Next) -> BoxFuture<'_, Result<Vec<IntentAnswer>, CoreError>>;
+    /// Passes on a piece of an answer that is being made. Never recorded.
+    fn delta(&self, effect: &Effect, delta: Delta);
+}
+
+/// How a run ended for the advance.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RunEnd {
+    /// Its output was committed.
+    Settled,
+    /// It was aborted, or the runtime refused it: nothing was settled.
+    Released(CoreError),
+    /// It was told to stop; outcomes in hand were recorded, nothing was settled.
+    Stopped,
+}
+
+/// Runs segments of turns.
+pub trait Harness: Send + Sync {
+    /// Runs one segment until its output is committed or the run ends otherwise.
+    fn run(&self, start: TurnStart, core: Arc<dyn RunCore>, abort: Abort) -> BoxFuture<'_, RunEnd>;
+}

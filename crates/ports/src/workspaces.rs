@@ -1,0 +1,102 @@
+//! Workspaces: the manager as its callers see it, the log it keeps, and the backends it drives (environments 2, 3).
+
+use nylorun_domain::id::{SessionId, TurnId};
+use nylorun_domain::json::Json;
+use nylorun_domain::time::Millis;
+use nylorun_domain::tool::{ToolOutcome, WorkspaceTool};
+use nylorun_domain::workspace::{WorkspaceEvent, WorkspaceKey, WorkspaceRecord, WorkspaceSpec};
+
+use crate::abort::Abort;
+use crate::BoxFuture;
+
+/// One call of a workspace tool.
+#[derive(Clone, Debug)]
+pub struct WorkspaceCall {
+    /// The session that owns the workspace; its lane keeps this session's calls in order.
+    pub session_id: SessionId,
+    /// The turn on whose behalf, or `None` for the session's tool route.
+    pub turn_id: Option<TurnId>,
+    /// The run's claim: the session's epoch, when a turn calls.
+    pub epoch: Option<i64>,
+    /// The workspace.
+    pub key: WorkspaceKey,
+    /// What to make it with, if it is not there.
+    pub spec: WorkspaceSpec,
+    /// The tool.
+    pub tool: WorkspaceTool,
+    /// Its input, not yet checked.
+    pub input: Json,
+}
+
+/// What became of a call.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WorkspaceAnswer {
+    /// The outcome.
+    pub outcome: WorkspaceOutcome,
+    /// Events to record with the outcome, in the same transaction, in this order.
+    pub events: Vec<WorkspaceEvent>,
+    /// The workspace's record as it is now, when this call changed it, to be written with the outcome.
+    pub record: Option<WorkspaceRecord>,
+}
+
+/// Outcomes of a tool call (environments 3).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WorkspaceOutcome {
+    /// A definite outcome.
+    Done(ToolOutcome),
+    /// The call was sent and its answer lost. Never of a read-only tool.
+    Uncertain {
+        /// What is known.
+        message: String,
+    },
+    /// The call was aborted before it began, or killed.
+    Aborted,
+}
+
+/// Runs tools in workspaces.
+pub trait Workspaces: Send + Sync {
+    /// Runs one tool. Calls of one session on one workspace run in the order in which this was called.
+    fn call(&self, call: WorkspaceCall, abort: Abort) -> BoxFuture<'_, WorkspaceAnswer>;
+}
+
+/// A change that the manager itself makes known, outside a tool's outcome.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WorkspaceChange {
+    /// The owning session, whose log gets the event.
+    pub session_id: SessionId,
+    /// The turn, or `None` (idle stops).
+    pub turn_id: Option<TurnId>,
+    /// The run's claim; the change is refused when the session has a newer epoch.
+    pub epoch: Option<i64>,
+    /// The event.
+    pub event: WorkspaceEvent,
+    /// The record as it is now.
+    pub record: WorkspaceRecord,
+}
+
+/// Why the log refused or failed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LogError {
+    /// The run that asks has lost its session.
+    #[error("the session has another owner")]
+    OwnershipLost,
+    /// The store did not answer.
+    #[error("workspace records unavailable: {0}")]
+    Unavailable(String),
+}
+
+/// Keeps the records and writes the events of the manager, which reaches no store itself.
+pub trait WorkspaceLog: Send + Sync {
+    /// The record of this key.
+    fn record(&self, key: &WorkspaceKey) -> BoxFuture<'_, Result<Option<WorkspaceRecord>, LogError>>;
+    /// All records.
+    fn records(&self) -> BoxFuture<'_, Result<Vec<WorkspaceRecord>, LogError>>;
+    /// Writes an event and the record that goes with it, together.
+    fn write(&self, change: WorkspaceChange) -> BoxFuture<'_, Result<(), LogError>>;
+    /// Forgets the record of a removed workspace.
+    fn forget(&self, key: &WorkspaceKey) -> BoxFuture<'_, Result<(), LogError>>;
+    /// Whether the session that owns this record still exists.
+    fn owner_exists(&self, record: &WorkspaceRecord) -> BoxFuture<'_, Result<bool, LogError>>;
+    /// The time now.
+    fn now(&self) -> Millis;
+}
