@@ -2,14 +2,14 @@
 //!
 //! Modules stand in reading order.
 
-pub mod json;
-pub mod hash;
 pub mod check;
+pub mod effect;
+pub mod hash;
 pub mod id;
-pub mod time;
+pub mod json;
 pub mod manifest;
 pub mod model;
+pub mod time;
 pub mod tool;
-pub mod effect;
 pub mod transcript;
 pub mod workspace;

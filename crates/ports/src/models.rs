@@ -6,9 +6,9 @@ use nylorun_domain::id::{AgentId, EffectId, InvocationId, SessionId, TurnId};
 use nylorun_domain::json::Json;
 use nylorun_domain::model::{ModelOutcome, Prompt};
 
+use crate::BoxFuture;
 use crate::abort::Abort;
 use crate::secret::Secret;
-use crate::BoxFuture;
 
 /// One model call. Who asks comes from the run, never from the prompt.
 #[derive(Clone, Debug)]
@@ -99,4 +99,3 @@ pub enum KeysError {
     #[error("the stored model key cannot be opened with this host's vault key; set the model again")]
     Unreadable,
 }
-

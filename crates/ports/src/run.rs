@@ -12,9 +12,9 @@ use nylorun_domain::manifest::AgentManifest;
 use nylorun_domain::transcript::{Edit, Entry, Input};
 use nylorun_domain::workspace::{WorkspaceEvent, WorkspaceKey, WorkspaceRecord, WorkspaceSpec};
 
+use crate::BoxFuture;
 use crate::abort::Abort;
 use crate::models::Delta;
-use crate::BoxFuture;
 
 /// Everything that a run starts from. With the outcomes it fully determines what follows (engine b.1).
 #[derive(Clone, Debug)]

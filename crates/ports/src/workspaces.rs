@@ -6,8 +6,8 @@ use nylorun_domain::time::Millis;
 use nylorun_domain::tool::{ToolOutcome, WorkspaceTool};
 use nylorun_domain::workspace::{WorkspaceEvent, WorkspaceKey, WorkspaceRecord, WorkspaceSpec};
 
-use crate::abort::Abort;
 use crate::BoxFuture;
+use crate::abort::Abort;
 
 /// One call of a workspace tool.
 #[derive(Clone, Debug)]
