@@ -1,0 +1,4 @@
+//! Tests of the gates.
+
+mod fixture;
+mod support;
