@@ -1,5 +1,7 @@
 //! Effects: the journaled interactions of a turn with the outside (engine b.2).
 
+use std::sync::Arc;
+
 use crate::id::{CallId, EffectId, InvocationId};
 use crate::json::Json;
 use crate::model::{ModelOutcome, Prompt, words};
@@ -54,7 +56,7 @@ pub struct Effect {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EffectRequest {
     /// Asks the model. The prompt never enters the journal: its hash alone binds it (engine a.11, 2).
-    Model(Prompt),
+    Model(Arc<Prompt>),
     /// Calls a tool.
     Tool(ToolRequest),
 }
@@ -91,6 +93,30 @@ pub enum ToolTarget {
     Workspace(WorkspaceTool),
     /// Nowhere yet: the call completes as failed `tool.unavailable` (`decisions.md`).
     Unavailable,
+    /// Nowhere: the agent has no tool of this name. The call completes as failed `tool.unknown`.
+    UnknownTool,
+    /// Nowhere: the model's input is no JSON. The call completes as failed `tool.invalid-arguments`.
+    MalformedInput,
+}
+
+impl ToolRequest {
+    /// The outcome of a call that is never carried out: it is recorded at the call's intent (engine a.10).
+    pub fn refusal(&self) -> Option<ToolOutcome> {
+        let name = &self.tool_name;
+        match self.target {
+            ToolTarget::Workspace(_) => None,
+            ToolTarget::Unavailable => {
+                Some(ToolOutcome::failed("tool.unavailable", format!("Nothing here can run the tool {name}.")))
+            }
+            ToolTarget::UnknownTool => {
+                Some(ToolOutcome::failed("tool.unknown", format!("There is no tool named {name}.")))
+            }
+            ToolTarget::MalformedInput => Some(ToolOutcome::failed(
+                "tool.invalid-arguments",
+                format!("The input of {name} is not valid JSON. Call it again with a JSON object."),
+            )),
+        }
+    }
 }
 
 /// What an effect gave.

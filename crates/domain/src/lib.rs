@@ -9,6 +9,7 @@ pub mod id;
 pub mod json;
 pub mod manifest;
 pub mod model;
+pub mod segment;
 pub mod time;
 pub mod tool;
 pub mod transcript;

@@ -1,5 +1,7 @@
 //! The model's history: what happened, in the order in which the model is shown it (engine b.6).
 
+use std::fmt;
+
 use crate::id::InvocationId;
 use crate::json::{Json, Text};
 use crate::model::{Candidate, ToolResult};
@@ -45,4 +47,129 @@ pub struct Edit {
     pub entries: Vec<Entry>,
     /// How many entries there are then.
     pub length: usize,
+}
+
+/// Most JSON that one edit's entries may have, in UTF-16 units (engine a.6). One larger entry stands alone.
+pub const MAX_EDIT_LEN: usize = 48 * 1024;
+
+/// Why an edit does not fit a transcript.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FoldError {
+    /// It keeps more entries than there are.
+    KeepTooLarge {
+        /// What it keeps.
+        keep: usize,
+        /// What there is.
+        entries: usize,
+    },
+    /// It would not give the length that it names.
+    OtherLength {
+        /// What it names.
+        named: usize,
+        /// What it would give.
+        given: usize,
+    },
+}
+
+impl fmt::Display for FoldError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::KeepTooLarge { keep, entries } => write!(f, "the edit keeps {keep} of {entries} entries"),
+            Self::OtherLength { named, given } => write!(f, "the edit names {named} entries and would give {given}"),
+        }
+    }
+}
+
+impl std::error::Error for FoldError {}
+
+impl Edit {
+    /// The edit that adds `entries` after the first `keep`.
+    pub fn append(keep: usize, entries: Vec<Entry>) -> Self {
+        let length = keep + entries.len();
+        Self { keep, entries, length }
+    }
+
+    /// Splits the edit so that the entries of each have at most `max` of JSON, where `len` is an entry's length in JSON.
+    /// A larger entry stands alone; an edit without entries stays as it is.
+    pub fn split(self, max: usize, len: impl Fn(&Entry) -> usize) -> Vec<Self> {
+        let mut edits = vec![Self::append(self.keep, Vec::new())];
+        let mut used = ARRAY_BRACKETS;
+        for entry in self.entries {
+            let entry_len = len(&entry) + ARRAY_COMMA;
+            if let Some(last) = edits.last_mut()
+                && (last.entries.is_empty() || used + entry_len <= max)
+            {
+                used += entry_len;
+                last.length += 1;
+                last.entries.push(entry);
+            } else {
+                let keep = edits.last().map_or(self.keep, |last| last.length);
+                edits.push(Self::append(keep, vec![entry]));
+                used = ARRAY_BRACKETS + entry_len;
+            }
+        }
+        edits
+    }
+
+    /// Folds the edit into a transcript, which stays as it was when the edit does not fit.
+    pub fn apply(self, transcript: &mut Vec<Entry>) -> Result<(), FoldError> {
+        if self.keep > transcript.len() {
+            return Err(FoldError::KeepTooLarge { keep: self.keep, entries: transcript.len() });
+        }
+        let given = self.keep + self.entries.len();
+        if given != self.length {
+            return Err(FoldError::OtherLength { named: self.length, given });
+        }
+        transcript.truncate(self.keep);
+        transcript.extend(self.entries);
+        Ok(())
+    }
+}
+
+const ARRAY_BRACKETS: usize = 2;
+const ARRAY_COMMA: usize = 1;
+
+#[cfg(test)]
+mod tests {
+    use super::{Edit, Entry, FoldError};
+    use crate::json::Json;
+
+    fn entry(n: usize) -> Entry {
+        Entry::Final { output: Json::from_trusted(n.to_string()) }
+    }
+
+    fn lens(edits: &[Edit]) -> Vec<(usize, usize, usize)> {
+        edits.iter().map(|edit| (edit.keep, edit.entries.len(), edit.length)).collect()
+    }
+
+    #[test]
+    fn splits_at_the_limit_and_lets_a_large_entry_stand_alone() {
+        let len = |entry: &Entry| if *entry == self::entry(3) { 1000 } else { 9 };
+        let edits = Edit::append(4, (0..6).map(entry).collect()).split(32, len);
+        assert_eq!(lens(&edits), [(4, 3, 7), (7, 1, 8), (8, 2, 10)]);
+        let mut folded: Vec<_> = (10..14).map(entry).collect();
+        for edit in edits {
+            edit.apply(&mut folded).unwrap();
+        }
+        assert_eq!(folded, (10..14).chain(0..6).map(entry).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_cut_is_one_edit() {
+        let edits = Edit::append(1, Vec::new()).split(32, |_| 9);
+        assert_eq!(lens(&edits), [(1, 0, 1)]);
+        let mut folded = vec![entry(0), entry(1)];
+        edits.into_iter().for_each(|edit| edit.apply(&mut folded).unwrap());
+        assert_eq!(folded, [entry(0)]);
+    }
+
+    #[test]
+    fn refuses_what_does_not_fit_and_changes_nothing() {
+        let mut folded = vec![entry(0)];
+        let too_far = Edit::append(2, vec![entry(1)]).apply(&mut folded);
+        assert_eq!(too_far, Err(FoldError::KeepTooLarge { keep: 2, entries: 1 }));
+        let other = Edit { keep: 0, entries: vec![entry(1)], length: 2 }.apply(&mut folded);
+        assert_eq!(other, Err(FoldError::OtherLength { named: 2, given: 1 }));
+        assert_eq!(folded, [entry(0)]);
+    }
 }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use nylorun_domain::effect::{Effect, EffectOutcome};
 use nylorun_domain::id::{AgentId, EffectId, SessionId, TurnId};
-use nylorun_domain::json::Json;
 use nylorun_domain::manifest::AgentManifest;
+pub use nylorun_domain::segment::TurnEnd;
 use nylorun_domain::transcript::{Edit, Entry, Input};
 use nylorun_domain::workspace::{WorkspaceEvent, WorkspaceKey, WorkspaceRecord, WorkspaceSpec};
 
@@ -104,25 +104,6 @@ pub struct TurnOutput {
     pub end: TurnEnd,
     /// Edits of the transcript, to be recorded. Empty when the turn failed.
     pub edits: Vec<Edit>,
-}
-
-/// With what a segment ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum TurnEnd {
-    /// The turn is done.
-    Completed {
-        /// Its output.
-        output: Json,
-    },
-    /// The turn failed.
-    Failed {
-        /// A dotted word: `model.auth`.
-        code: String,
-        /// What happened.
-        message: String,
-    },
-    /// An effect is uncertain: the turn waits for somebody to settle it.
-    Uncertain,
 }
 
 /// The runtime's answer to one wanted effect.
