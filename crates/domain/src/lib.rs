@@ -2,15 +2,21 @@
 //!
 //! Modules stand in reading order.
 
+pub mod change;
 pub mod check;
 pub mod effect;
+pub mod event;
+pub mod grammar;
 pub mod hash;
 pub mod id;
 pub mod json;
 pub mod manifest;
 pub mod model;
 pub mod segment;
+pub mod session;
 pub mod time;
 pub mod tool;
 pub mod transcript;
+pub mod turn;
+pub mod usage;
 pub mod workspace;

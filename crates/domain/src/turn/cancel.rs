@@ -1,0 +1,39 @@
+//! A cancel is decided whole by its own transaction (`decisions.md`, Cancel).
+
+use super::CommandHead;
+use crate::change::{EffectChange, SessionChange, Stamp, WakeChange};
+use crate::event::{Payload, Source};
+use crate::json::Text;
+use crate::session::{Session, Status};
+
+/// A request to cancel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cancel {
+    /// What every command carries.
+    pub head: CommandHead,
+    /// Why, in the caller's words.
+    pub reason: Option<Text>,
+}
+
+/// Cancels the active turn, if there is one: the session is as at the turn's start, and what was running is uncertain.
+/// What an owner reports afterwards is refused by the row's revision.
+pub fn cancel(session: &Session, cancel: Cancel, stamp: &Stamp<'_>) -> SessionChange {
+    let turn_id = session.active_turn_id.clone();
+    let mut change = SessionChange::of(session);
+    let payload = Payload::TurnCancelled { reason: cancel.reason };
+    let seq = change.event(Source::Api, turn_id.clone(), payload, stamp);
+    // The answer of a cancel names no turn (api 2.4).
+    change.command = Some(cancel.head.record(None, seq, stamp.now));
+    change.session.status = Status::Cancelled;
+    change.session.active_turn_id = None;
+    change.session.owner = None;
+    change.session.input_seq = None;
+    change.session.turn_manifest_hash = None;
+    if let Some(turn_id) = turn_id {
+        change.session.last_turn_id = Some(turn_id.clone());
+        change.effects.push(EffectChange::AbandonTurn { turn_id: turn_id.clone() });
+        change.effects.push(EffectChange::SlimTurn { turn_id });
+        change.wake = WakeChange::Clear;
+    }
+    change
+}

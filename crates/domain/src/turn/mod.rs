@@ -1,0 +1,70 @@
+//! The pure decisions on a session's turns: given its row and a request, what one transaction does, or why not.
+//!
+//! In the order of a turn's life: a message begins it, an owner takes it, steps record it, and a cancel or a settling ends its waits.
+
+mod cancel;
+mod message;
+mod settle;
+mod step;
+mod take;
+
+pub use cancel::{Cancel, cancel};
+pub use message::{Message, message};
+pub use settle::{SettleEffect, SettleOutcome, settle_effect};
+pub use step::{Answer, Journal, Report, ReportResult, Step, StepEnd, StepError, StepNext, WorkspaceReport, step};
+pub use take::{Owner, Take, release, take};
+
+use crate::change::CommandRecord;
+use crate::id::TurnId;
+use crate::json::Text;
+
+/// What every command carries (api 2.4).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommandHead {
+    /// The caller's name for the request; never part of its identity.
+    pub request_id: Text,
+    /// The caller's key.
+    pub idempotency_key: Text,
+    /// SHA-256 of the body without `requestId`, canonical.
+    pub body_hash: String,
+}
+
+impl CommandHead {
+    fn record(&self, turn_id: Option<TurnId>, seq: i64, at: crate::time::Millis) -> CommandRecord {
+        CommandRecord {
+            idempotency_key: self.idempotency_key.lossy().into_owned(),
+            body_hash: self.body_hash.clone(),
+            request_id: self.request_id.lossy().into_owned(),
+            turn_id,
+            seq,
+            at,
+        }
+    }
+}
+
+/// Why a command is refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// Another turn is not done.
+    #[error(
+        "the session has active or unresolved work; wait for its turn to end, cancel it, or settle its uncertain effects"
+    )]
+    Busy {
+        /// The turn.
+        active_turn_id: Option<TurnId>,
+    },
+    /// No such effect in this session.
+    #[error("the session has no effect {0}")]
+    UnknownEffect(crate::id::EffectId),
+    /// The effect is known.
+    #[error("effect {id} is {status}, not uncertain: there is nothing to settle")]
+    NotUncertain {
+        /// The effect.
+        id: crate::id::EffectId,
+        /// Where it stands.
+        status: &'static str,
+    },
+    /// A model's answer cannot be made up.
+    #[error("effect {0} is a model call: it can only be settled with {{\"retry\": true}}")]
+    OnlyRetry(crate::id::EffectId),
+}
