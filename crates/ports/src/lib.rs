@@ -3,6 +3,7 @@
 //! A trait here is small, has no default bodies, and has one contract suite that every adapter passes.
 
 pub mod abort;
+pub mod backends;
 pub mod models;
 pub mod run;
 pub mod secret;
