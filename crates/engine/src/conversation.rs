@@ -1,0 +1,144 @@
+//! What the model is asked with: instructions, tools and the conversation so far.
+
+use nylorun_domain::hash::sha256_hex;
+use nylorun_domain::json::{Json, Text, Value};
+use nylorun_domain::manifest::AgentManifest;
+use nylorun_domain::model::{OutputPart, Prompt, PromptItem, ToolCall, ToolInput, ToolResult, ToolSpec};
+use nylorun_domain::tool::ToolOutcome;
+use nylorun_domain::transcript::{Entry, Input};
+
+/// The prompt as it grows, with a digest of each of its parts: a call's request hash costs what the call adds, not what the
+/// conversation holds.
+#[derive(Debug)]
+pub(crate) struct Conversation {
+    prompt: Prompt,
+    frame_digest: String,
+    item_digests: Vec<Value>,
+}
+
+impl Conversation {
+    /// The conversation of an agent with this history.
+    pub(crate) fn new(manifest: &AgentManifest, transcript: Vec<Entry>) -> Self {
+        let capabilities = &manifest.capabilities;
+        let instructions = capabilities.iter().flat_map(|capability| capability.instructions.iter().cloned());
+        let tools = capabilities.iter().flat_map(|capability| &capability.tools).map(|tool| ToolSpec {
+            name: tool.name.clone(),
+            description: tool.description.clone(),
+            input_schema: tool.input_schema.clone(),
+        });
+        let prompt = Prompt {
+            instructions: instructions.collect(),
+            items: Vec::with_capacity(transcript.len() + 2),
+            tools: tools.collect(),
+            output_schema: manifest.output_schema.clone(),
+        };
+        let frame_digest = digest(&frame_form(&prompt));
+        let mut conversation = Self { prompt, frame_digest, item_digests: Vec::new() };
+        transcript.into_iter().for_each(|entry| conversation.push(entry));
+        conversation
+    }
+
+    /// Adds an entry of the transcript, when the model is shown it.
+    pub(crate) fn push(&mut self, entry: Entry) {
+        if let Some(item) = prompt_item(entry) {
+            self.item_digests.push(Value::from(digest(&item_form(&item))));
+            self.prompt.items.push(item);
+        }
+    }
+
+    /// The prompt of the next call.
+    pub(crate) fn prompt(&self) -> Prompt {
+        self.prompt.clone()
+    }
+
+    /// What identifies the prompt: digests of its frame and of its items.
+    pub(crate) fn digest(&self) -> Value {
+        Value::object([
+            ("frame", Value::from(self.frame_digest.as_str())),
+            ("items", Value::Array(self.item_digests.clone())),
+        ])
+    }
+}
+
+fn prompt_item(entry: Entry) -> Option<PromptItem> {
+    match entry {
+        Entry::Input(Input::Content(text)) => Some(PromptItem::User(vec![text])),
+        Entry::Input(Input::Data(data)) => {
+            // Printed anew, so that it reads the same before and after the record kept it.
+            Some(PromptItem::User(vec![Text::from(data.value().to_json().as_str())]))
+        }
+        Entry::Input(Input::Parts(texts)) => Some(PromptItem::User(texts)),
+        Entry::Candidate { candidate, .. } => Some(PromptItem::Assistant(candidate)),
+        Entry::ToolResults(results) => Some(PromptItem::ToolResults(results)),
+        // The answer before it says the same.
+        Entry::Final { .. } => None,
+    }
+}
+
+fn digest(form: &Value) -> String {
+    sha256_hex(form.canonical().as_bytes())
+}
+
+fn frame_form(prompt: &Prompt) -> Value {
+    let instructions = prompt.instructions.iter().map(|text| Value::from(text.as_str()));
+    let tools = prompt.tools.iter().map(|tool| {
+        Value::object([
+            ("name", Value::from(tool.name.as_str())),
+            ("description", tool.description.as_deref().map_or(Value::Null, Value::from)),
+            ("inputSchema", tool.input_schema.value()),
+        ])
+    });
+    Value::object([
+        ("instructions", Value::Array(instructions.collect())),
+        ("tools", Value::Array(tools.collect())),
+        ("outputSchema", prompt.output_schema.as_ref().map_or(Value::Null, Json::value)),
+    ])
+}
+
+fn item_form(item: &PromptItem) -> Value {
+    match item {
+        PromptItem::User(texts) => {
+            Value::object([("user", Value::Array(texts.iter().cloned().map(Value::from).collect()))])
+        }
+        PromptItem::Assistant(candidate) => Value::object([
+            ("assistant", Value::Array(candidate.parts.iter().map(part_form).collect())),
+            ("provider", Value::from(candidate.model.provider.as_str())),
+            ("model", Value::from(candidate.model.model.as_str())),
+        ]),
+        PromptItem::ToolResults(results) => {
+            Value::object([("toolResults", Value::Array(results.iter().map(result_form).collect()))])
+        }
+    }
+}
+
+fn part_form(part: &OutputPart) -> Value {
+    match part {
+        OutputPart::Text(text) => Value::object([("text", Value::from(text.clone()))]),
+        OutputPart::Reasoning { text, signature } => Value::object([
+            ("reasoning", Value::from(text.clone())),
+            ("signature", signature.as_ref().map_or(Value::Null, Json::value)),
+        ]),
+        OutputPart::ToolCall(call) => call_form(call),
+    }
+}
+
+fn call_form(call: &ToolCall) -> Value {
+    let input = match &call.input {
+        ToolInput::Json(json) => ("input", json.value()),
+        ToolInput::Malformed(text) => ("malformed", Value::from(text.clone())),
+    };
+    Value::object([("callId", Value::from(call.call_id.as_str())), ("name", Value::from(call.name.as_str())), input])
+}
+
+fn result_form(result: &ToolResult) -> Value {
+    let mut members =
+        vec![("callId", Value::from(result.call_id.as_str())), ("name", Value::from(result.name.as_str()))];
+    match &result.outcome {
+        ToolOutcome::Completed { output } => members.push(("output", output.value())),
+        ToolOutcome::Failed { code, message } => {
+            members.push(("code", Value::from(code.as_str())));
+            members.push(("message", Value::from(message.as_str())));
+        }
+    }
+    Value::object(members)
+}

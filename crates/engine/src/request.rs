@@ -1,0 +1,100 @@
+//! Ids and hashes of effects: the same at every replay (engine a.5, b.2).
+
+use nylorun_domain::effect::{EffectKind, ToolRequest};
+use nylorun_domain::hash::sha256_hex;
+use nylorun_domain::id::{EffectId, InvocationId};
+use nylorun_domain::json::Value;
+
+use crate::run::Start;
+
+/// Length of an invocation id: 128 bits in hexadecimal.
+const INVOCATION_ID_LEN: usize = 32;
+
+/// What all effects of a segment have in common.
+#[derive(Debug)]
+pub(crate) struct Scope {
+    session_id: String,
+    turn_id: String,
+    agent_id: String,
+    manifest_hash: String,
+    segment: u32,
+}
+
+/// One call of a step.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum StepCall {
+    /// The step's model call.
+    Model,
+    /// The tool call at this place of the model's answer.
+    Tool(usize),
+}
+
+impl Scope {
+    /// The scope of a segment.
+    pub(crate) fn new(start: &Start) -> Self {
+        Self {
+            session_id: start.session_id.as_str().to_owned(),
+            turn_id: start.turn_id.as_str().to_owned(),
+            agent_id: start.agent_id.as_str().to_owned(),
+            manifest_hash: start.manifest.hash.clone(),
+            segment: start.segment,
+        }
+    }
+
+    /// The ids of a call: where it stands in the turn decides them, never when it is made.
+    pub(crate) fn call(&self, kind: EffectKind, step: u32, call: StepCall) -> (EffectId, InvocationId) {
+        let Self { turn_id, segment, .. } = self;
+        let place = match call {
+            StepCall::Model => format!("{turn_id}_{segment}:{step}"),
+            StepCall::Tool(index) => format!("{turn_id}_{segment}:{step}:{index}"),
+        };
+        let mut invocation_id = sha256_hex(place.as_bytes());
+        invocation_id.truncate(INVOCATION_ID_LEN);
+        let effect_id = format!("{turn_id}:{segment}:{}:{invocation_id}", kind.as_str());
+        (EffectId::from_trusted(effect_id), InvocationId::from_trusted(invocation_id))
+    }
+
+    /// The request hash of a model call, bound to its prompt by the prompt's digests.
+    pub(crate) fn model_hash(&self, id: &EffectId, invocation_id: &InvocationId, prompt: Value) -> String {
+        let context = Value::object([("invocationId", Value::from(invocation_id.as_str()))]);
+        self.hash(id, EffectKind::Model, [("input", prompt), ("context", context)])
+    }
+
+    /// The request hash of a tool call.
+    pub(crate) fn tool_hash(
+        &self,
+        id: &EffectId,
+        invocation_id: &InvocationId,
+        step: u32,
+        request: &ToolRequest,
+    ) -> String {
+        let Self { turn_id, segment, .. } = self;
+        let context = Value::object([
+            ("executionId", Value::from(self.session_id.as_str())),
+            ("turnId", Value::from(turn_id.as_str())),
+            ("stepId", Value::from(format!("{turn_id}_{segment}:{step}"))),
+            ("callId", Value::from(request.call_id.as_str())),
+            ("invocationId", Value::from(invocation_id.as_str())),
+            ("idempotencyKey", Value::from(id.as_str())),
+        ]);
+        let members = [
+            ("capabilityId", Value::from(request.capability_id.as_str())),
+            ("toolName", Value::from(request.tool_name.as_str())),
+            ("input", request.input.value()),
+            ("context", context),
+        ];
+        self.hash(id, EffectKind::Tool, members)
+    }
+
+    fn hash(&self, id: &EffectId, kind: EffectKind, own: impl IntoIterator<Item = (&'static str, Value)>) -> String {
+        let common = [
+            ("effectId", Value::from(id.as_str())),
+            ("sessionId", Value::from(self.session_id.as_str())),
+            ("turnId", Value::from(self.turn_id.as_str())),
+            ("agentId", Value::from(self.agent_id.as_str())),
+            ("manifestHash", Value::from(self.manifest_hash.as_str())),
+            ("kind", Value::from(kind.as_str())),
+        ];
+        sha256_hex(Value::object(common.into_iter().chain(own)).canonical().as_bytes())
+    }
+}
