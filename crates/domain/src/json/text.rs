@@ -26,6 +26,22 @@ impl Text {
         }
     }
 
+    /// The pieces joined. A surrogate at the end of one and its other half at the beginning of the next become one character.
+    pub fn concat<'a>(pieces: impl IntoIterator<Item = &'a Text>) -> Self {
+        let pieces: Vec<&Text> = pieces.into_iter().collect();
+        if let Some(plain) = pieces.iter().map(|piece| piece.as_str()).collect::<Option<String>>() {
+            return Self(Repr::Utf8(plain));
+        }
+        let mut units = Vec::new();
+        for piece in pieces {
+            match &piece.0 {
+                Repr::Utf8(text) => units.extend(text.encode_utf16()),
+                Repr::Utf16(more) => units.extend_from_slice(more),
+            }
+        }
+        Self::from_utf16(units)
+    }
+
     /// The text as UTF-8, or `None` when it holds a lone surrogate.
     pub fn as_str(&self) -> Option<&str> {
         match &self.0 {
@@ -157,5 +173,19 @@ fn push_hex(unit: u16, out: &mut String) {
     out.push_str("\\u");
     for shift in [12, 8, 4, 0] {
         out.push(HEX[usize::from((unit >> shift) & 0xf)]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn joining_pieces_joins_surrogate_halves() {
+        let high = Text::from_utf16(vec![0x61, 0xd834]);
+        let low = Text::from_utf16(vec![0xdd1e]);
+        assert_eq!(Text::concat([&high, &low]), Text::from("a𝄞"));
+        assert_eq!(Text::concat([&low, &high]), Text::from_utf16(vec![0xdd1e, 0x61, 0xd834]));
+        assert_eq!(Text::concat([]), Text::from(""));
     }
 }
