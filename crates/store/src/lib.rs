@@ -1,1 +1,78 @@
-//! Placeholder, replaced as the crate is built.
+//! One concrete store over SQLite and PostgreSQL: it executes decided changes and answers reads. One file a resource.
+//!
+//! Absent here, on purpose: rules. What may happen is decided in `domain`; a change that finds its precondition gone fails as a
+//! whole, and its caller loads and decides again.
+
+pub mod db;
+mod migrate;
+
+mod agent;
+mod command;
+mod effect;
+mod event;
+mod rows;
+mod session;
+mod tenant;
+mod usage;
+mod wake;
+mod workspace;
+
+use std::sync::Arc;
+
+use nylorun_domain::id::TenantId;
+use nylorun_wire::event::UnreadableEvent;
+
+pub use agent::AgentRow;
+pub use db::{Counts, Db, DbError, OpenError, WriteError};
+pub use event::StoredEvent;
+pub use session::{STALE_SESSION, SessionFilter};
+pub use tenant::{NO_PROVIDER, PrincipalRow, ProviderRow, SealedColumns};
+
+/// The setting that makes the fixture model answer, `true`.
+pub const FIXTURE_MODEL: &str = "model.fixture";
+
+/// The tenant's store. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Store {
+    db: Arc<Db>,
+    tenant: TenantId,
+}
+
+/// Why a read failed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StoreError {
+    /// The database did not answer, or holds what this build does not know.
+    #[error(transparent)]
+    Db(#[from] DbError),
+    /// A stored event cannot be read back.
+    #[error(transparent)]
+    Event(#[from] UnreadableEvent),
+}
+
+impl Store {
+    /// The store of `tenant` in an open database.
+    pub fn new(db: Arc<Db>, tenant: TenantId) -> Self {
+        Self { db, tenant }
+    }
+
+    /// The tenant.
+    pub fn tenant(&self) -> &TenantId {
+        &self.tenant
+    }
+
+    /// The database below.
+    pub fn db(&self) -> &Arc<Db> {
+        &self.db
+    }
+}
+
+/// Every SQL text of this crate, for the test that prepares each on both databases. Multi-row inserts stand for one and for
+/// three rows.
+pub fn all_sql() -> Vec<String> {
+    let fixed =
+        [agent::SQL, command::SQL, effect::SQL, event::SQL, session::SQL, tenant::SQL, wake::SQL, workspace::SQL];
+    let multi_row = [1, 3]
+        .into_iter()
+        .flat_map(|rows| [effect::insert_sql(rows), event::insert_sql(rows), usage::insert_sql(rows)]);
+    fixed.into_iter().flatten().map(|sql| (*sql).to_owned()).chain(multi_row).collect()
+}

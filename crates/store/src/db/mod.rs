@@ -1,0 +1,152 @@
+//! The database layer: two engines that execute data, not closures. A write is a list of statements that becomes one
+//! transaction with its preconditions inside; a read is one statement. What the statements say is above this layer.
+//!
+//! SQL is one text for both engines wherever they agree: `$n` placeholders, TEXT, BIGINT and BLOB (BYTEA) only.
+
+mod counts;
+mod crash;
+mod error;
+mod home_lock;
+mod sqlite;
+mod statement;
+mod url;
+mod value;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use counts::Counters;
+use crash::CrashPoint;
+use sqlite::Sqlite;
+
+pub use counts::Counts;
+pub use error::{DbError, OpenError, WriteError};
+pub use home_lock::{HomeLock, HomeLockError};
+pub use statement::{Expect, Guard, Statement};
+pub use url::{DatabaseUrl, DatabaseUrlError};
+pub use value::{Row, Val};
+
+/// What an operator may tune; the defaults are the shipped values.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DbOptions {
+    /// SQLite: threads that read, at least 1.
+    pub readers: usize,
+    /// SQLite: how long to wait for another process that holds the file.
+    pub busy_timeout: Duration,
+}
+
+impl Default for DbOptions {
+    fn default() -> Self {
+        Self { readers: 2, busy_timeout: Duration::from_secs(5) }
+    }
+}
+
+/// Which SQL an engine speaks, for the few statements that differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dialect {
+    /// SQLite.
+    Sqlite,
+    /// PostgreSQL.
+    Postgres,
+}
+
+/// What preparing a statement tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Prepared {
+    /// How many parameters it takes.
+    pub(crate) params: usize,
+}
+
+/// An open database.
+#[derive(Debug)]
+pub struct Db {
+    engine: Engine,
+    counters: Arc<Counters>,
+    crash: CrashPoint,
+}
+
+#[derive(Debug)]
+enum Engine {
+    Sqlite(Sqlite),
+}
+
+impl Db {
+    /// Opens the database and migrates it to this build's schema, under a lock that other processes respect.
+    pub async fn open(target: &DatabaseUrl, options: &DbOptions) -> Result<Self, OpenError> {
+        let counters = Arc::new(Counters::default());
+        let crash = CrashPoint::from_env()?;
+        let engine = match target {
+            DatabaseUrl::Sqlite(path) => Engine::Sqlite(Sqlite::open(path, options, Arc::clone(&counters)).await?),
+            DatabaseUrl::Postgres(_) => {
+                let source = DbError::Connection("PostgreSQL is not built yet".into());
+                return Err(OpenError::Open { target: target.to_string(), source });
+            }
+        };
+        Ok(Self { engine, counters, crash })
+    }
+
+    /// Which SQL this database speaks.
+    pub fn dialect(&self) -> Dialect {
+        match self.engine {
+            Engine::Sqlite(_) => Dialect::Sqlite,
+        }
+    }
+
+    /// Runs one SELECT. It sees every write that was answered before it was called. Not counted.
+    pub async fn query(&self, sql: &'static str, params: Vec<Val>) -> Result<Vec<Row>, DbError> {
+        statement::check_params(&params)?;
+        match &self.engine {
+            Engine::Sqlite(sqlite) => sqlite.query(sql, params).await,
+        }
+    }
+
+    /// Applies the statements in their order as one transaction. An answer of `Ok` means that it is on disk.
+    ///
+    /// The first statement that fails decides the error. A write that was begun runs to its end even if the caller
+    /// stops waiting for it. An empty list does nothing and is not counted.
+    pub async fn write(&self, statements: Vec<Statement>) -> Result<(), WriteError> {
+        if statements.is_empty() {
+            return Ok(());
+        }
+        for statement in &statements {
+            statement::check_params(&statement.params)?;
+        }
+        let number = self.counters.begin_write();
+        self.crash.before(number);
+        let result = match &self.engine {
+            Engine::Sqlite(sqlite) => sqlite.write(statements).await,
+        };
+        if result.is_ok() {
+            self.crash.after(number);
+        }
+        result
+    }
+
+    /// What was written since the database was opened.
+    pub fn counts(&self) -> Counts {
+        self.counters.snapshot()
+    }
+
+    /// Prepares each statement without running it and gives those that this engine refuses, with the reason.
+    /// Parameters must have a type that the engine finds by itself and values must be of the plain types.
+    pub async fn prepare_all(&self, statements: &[&str]) -> Vec<(String, DbError)> {
+        let mut refused = Vec::new();
+        for sql in statements {
+            let prepared = match &self.engine {
+                Engine::Sqlite(sqlite) => sqlite.prepare((*sql).to_owned()).await,
+            };
+            if let Err(error) = prepared {
+                refused.push(((*sql).to_owned(), error));
+            }
+        }
+        refused
+    }
+
+    /// Finishes what was asked before and closes the database; whatever is asked after it fails with
+    /// [`DbError::Closed`].
+    pub async fn close(&self) {
+        match &self.engine {
+            Engine::Sqlite(sqlite) => sqlite.close().await,
+        }
+    }
+}

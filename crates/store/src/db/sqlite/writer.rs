@@ -1,0 +1,148 @@
+//! The writer's thread. Writes that wait are applied one after the other as savepoints of one transaction and share
+//! one commit, which is one sync to disk; each caller hears of its own write only after that sync.
+
+use std::sync::mpsc::Receiver;
+
+use rusqlite::{Connection, ErrorCode};
+use tokio::sync::oneshot;
+
+use super::execute;
+use crate::db::counts::Counters;
+use crate::db::error::{DbError, WriteError};
+use crate::db::statement::Statement;
+
+/// Writes in one group at most: enough to spread a sync thin, few enough that nobody waits long for the others.
+const GROUP_LIMIT: usize = 256;
+
+/// What the writer is asked for.
+pub(super) enum WriteJob {
+    /// Apply these statements as one.
+    Write { statements: Vec<Statement>, reply: Reply },
+    /// Finish and end.
+    Close,
+}
+
+type Reply = oneshot::Sender<Result<(), WriteError>>;
+
+/// A write of the group that is being made.
+struct Member {
+    statements: Vec<Statement>,
+    reply: Reply,
+}
+
+/// Serves until it is closed or nobody can ask any more, then folds the log into the file.
+pub(super) fn run(connection: Connection, jobs: &Receiver<WriteJob>, counters: &Counters) {
+    let mut open = true;
+    while open {
+        let Some((group, more)) = next_group(jobs) else { break };
+        open = more;
+        let results = apply_group(&connection, &group, counters);
+        for (member, result) in group.into_iter().zip(results) {
+            // The write stands whether or not its caller still listens.
+            let _ = member.reply.send(result);
+        }
+    }
+    // If another process is reading, the log stays and is folded in later: nothing is lost.
+    let _ = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+}
+
+/// Waits for one write and takes what else is there; false with it when the writer was told to end.
+fn next_group(jobs: &Receiver<WriteJob>) -> Option<(Vec<Member>, bool)> {
+    let mut group = Vec::new();
+    let mut job = jobs.recv().ok();
+    while let Some(next) = job {
+        match next {
+            WriteJob::Write { statements, reply } => group.push(Member { statements, reply }),
+            WriteJob::Close => return Some((group, false)),
+        }
+        job = if group.len() < GROUP_LIMIT { jobs.try_recv().ok() } else { None };
+    }
+    (!group.is_empty()).then_some((group, true))
+}
+
+/// Applies the group in one transaction and gives each member its result.
+fn apply_group(connection: &Connection, group: &[Member], counters: &Counters) -> Vec<Result<(), WriteError>> {
+    let all = |error: &WriteError| group.iter().map(|_| Err(error.clone())).collect();
+    if let Err(error) = control(connection, "BEGIN IMMEDIATE") {
+        return all(&WriteError::Db(error));
+    }
+    let mut results = Vec::with_capacity(group.len());
+    for member in group {
+        let result = match group.len() {
+            1 => apply(connection, &member.statements),
+            _ => apply_in_savepoint(connection, &member.statements),
+        };
+        results.push(result);
+        // Some failures (a full disk, a failed read) end the whole transaction: then nothing of the group stands.
+        if connection.is_autocommit() {
+            let reason = results.pop().and_then(Result::err).unwrap_or(WriteError::Db(DbError::Closed));
+            return all(&reason);
+        }
+    }
+    finish(connection, group, &mut results, counters);
+    results
+}
+
+fn finish(connection: &Connection, group: &[Member], results: &mut [Result<(), WriteError>], counters: &Counters) {
+    if results.iter().all(Result::is_err) {
+        roll_back(connection);
+        return;
+    }
+    match commit(connection) {
+        Ok(()) => {
+            counters.transaction();
+            let applied = group.iter().zip(results).filter(|(_, result)| result.is_ok());
+            applied.for_each(|(member, _)| counters.committed(member.statements.len()));
+        }
+        Err(error) => {
+            roll_back(connection);
+            results.iter_mut().filter(|result| result.is_ok()).for_each(|result| *result = Err(error.clone()));
+        }
+    }
+}
+
+/// Applies one member so that its failure leaves the others alone.
+fn apply_in_savepoint(connection: &Connection, statements: &[Statement]) -> Result<(), WriteError> {
+    control(connection, "SAVEPOINT one")?;
+    let result = apply(connection, statements);
+    if connection.is_autocommit() {
+        return result;
+    }
+    if result.is_err() {
+        control(connection, "ROLLBACK TO one")?;
+    }
+    control(connection, "RELEASE one")?;
+    result
+}
+
+fn apply(connection: &Connection, statements: &[Statement]) -> Result<(), WriteError> {
+    for statement in statements {
+        let changed = execute::change(connection, statement)?;
+        statement.expect.check(changed).map_err(WriteError::Guard)?;
+    }
+    Ok(())
+}
+
+fn commit(connection: &Connection) -> Result<(), WriteError> {
+    let ran = connection.prepare_cached("COMMIT").and_then(|mut statement| statement.raw_execute());
+    ran.map(|_| ()).map_err(|error| {
+        let failure = execute::failure("COMMIT", &error);
+        match error.sqlite_error_code() {
+            // The log may hold the commit although its sync failed, and a restart would then find it.
+            Some(ErrorCode::SystemIoFailure) => WriteError::Unknown(failure),
+            _ => WriteError::Db(failure),
+        }
+    })
+}
+
+fn roll_back(connection: &Connection) {
+    if !connection.is_autocommit() {
+        // If this fails too, the next BEGIN fails and says so to its callers.
+        let _ = control(connection, "ROLLBACK");
+    }
+}
+
+fn control(connection: &Connection, sql: &str) -> Result<(), DbError> {
+    let ran = connection.prepare_cached(sql).and_then(|mut statement| statement.raw_execute());
+    ran.map(|_| ()).map_err(|error| execute::failure(sql, &error))
+}

@@ -1,0 +1,102 @@
+//! The record: one ordered log a session (engine c.3).
+
+use std::sync::Arc;
+
+use nylorun_domain::event::{Event, Visibility};
+use nylorun_domain::id::{SessionId, TenantId};
+use nylorun_domain::transcript::Edit;
+use nylorun_wire::event::{encode, event_type, read_edit};
+
+use crate::db::{DbError, Row, Statement, Val};
+use crate::rows::{insert_rows, values_sql};
+use crate::session::unknown_word;
+use crate::{Store, StoreError, params};
+
+const INSERT: &str = "INSERT INTO events (session_id, seq, type, visibility, body, committed_at) VALUES";
+const COLUMNS: usize = 6;
+const RANGE: &str =
+    "SELECT seq, type, visibility, body FROM events WHERE session_id = $1 AND seq > $2 ORDER BY seq LIMIT $3";
+const ONE: &str = "SELECT seq, type, visibility, body FROM events WHERE session_id = $1 AND seq = $2";
+const TRANSCRIPT: &str =
+    "SELECT body FROM events WHERE session_id = $1 AND seq >= $2 AND type = 'transcript.updated' ORDER BY seq";
+
+pub(crate) const SQL: &[&str] = &[RANGE, ONE, TRANSCRIPT];
+
+/// Multi-row inserts are made at run time; the test prepares some of them.
+pub(crate) fn insert_sql(rows: usize) -> String {
+    values_sql(INSERT, COLUMNS, rows)
+}
+
+/// An event as the record holds it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredEvent {
+    /// Its sequence number.
+    pub seq: i64,
+    /// Its type.
+    pub kind: Arc<str>,
+    /// Who may read it.
+    pub visibility: Visibility,
+    /// The whole `nylorun.event/2` document.
+    pub body: Arc<str>,
+}
+
+impl StoredEvent {
+    /// The stored form of an event.
+    pub fn of(event: &Event, tenant: &TenantId) -> Self {
+        Self {
+            seq: event.seq,
+            kind: event_type(&event.payload).into(),
+            visibility: event.payload.visibility(),
+            body: encode(event, tenant).into(),
+        }
+    }
+}
+
+impl Store {
+    /// Events after `after` (-1 for all), at most `limit`, in order.
+    pub async fn event_range(
+        &self,
+        session: &SessionId,
+        after: i64,
+        limit: i64,
+    ) -> Result<Vec<StoredEvent>, StoreError> {
+        let rows = self.db.query(RANGE, params![session.as_str(), after, limit]).await?;
+        Ok(rows.iter().map(read).collect::<Result<_, _>>()?)
+    }
+
+    /// The event at `seq`.
+    pub async fn event_get(&self, session: &SessionId, seq: i64) -> Result<Option<StoredEvent>, StoreError> {
+        let rows = self.db.query(ONE, params![session.as_str(), seq]).await?;
+        Ok(rows.first().map(read).transpose()?)
+    }
+
+    /// The edits of the transcript from `from` on, in order.
+    pub async fn event_transcript(&self, session: &SessionId, from: i64) -> Result<Vec<Edit>, StoreError> {
+        let rows = self.db.query(TRANSCRIPT, params![session.as_str(), from]).await?;
+        rows.iter().map(|row| Ok(read_edit(row.text(0)?)?)).collect()
+    }
+}
+
+fn read(row: &Row) -> Result<StoredEvent, DbError> {
+    Ok(StoredEvent {
+        seq: row.int(0)?,
+        kind: row.text_arc(1)?,
+        visibility: Visibility::from_wire(row.text(2)?).ok_or_else(|| unknown_word("visibility"))?,
+        body: row.text_arc(3)?,
+    })
+}
+
+pub(crate) fn insert(events: &[Event], tenant: &TenantId) -> Vec<Statement> {
+    let row = |event: &Event| -> Vec<Val> {
+        let stored = StoredEvent::of(event, tenant);
+        params![
+            event.session_id.as_str(),
+            stored.seq,
+            stored.kind,
+            stored.visibility.as_str(),
+            stored.body,
+            event.time.0,
+        ]
+    };
+    insert_rows(INSERT, COLUMNS, events.iter().map(row).collect())
+}

@@ -1,0 +1,65 @@
+//! Opening databases of other builds, and two processes that open a new one at once.
+
+use nylorun_store::db::{DatabaseUrl, Db, DbOptions, OpenError, Statement};
+use nylorun_store::params;
+
+use crate::db_support::each;
+
+const RECORD: &str = "INSERT INTO schema_migrations (version, name, checksum) VALUES ($1, $2, $3)";
+
+async fn reopen(url: &DatabaseUrl) -> Result<Db, OpenError> {
+    Db::open(url, &DbOptions::default()).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_newer_database_is_refused_and_left_alone() {
+    for test in each().await {
+        let versions = "SELECT version FROM schema_migrations ORDER BY version";
+        let known = test.db.query(versions, vec![]).await.unwrap().last().unwrap().int(0).unwrap();
+        test.db.write(vec![Statement::any(RECORD, params![known + 1, "later", "00"])]).await.unwrap();
+        let before = test.db.query(versions, vec![]).await.unwrap();
+        let refused = reopen(&test.url).await.unwrap_err();
+        assert_eq!(refused, OpenError::SchemaTooNew { found: known + 1, known });
+        assert_eq!(test.db.query(versions, vec![]).await.unwrap(), before);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_changed_migration_is_refused() {
+    for test in each().await {
+        let change = "UPDATE schema_migrations SET checksum = $1 WHERE version = $2";
+        test.db.write(vec![Statement::any(change, params!["00", 1i64])]).await.unwrap();
+        let refused = reopen(&test.url).await.unwrap_err();
+        assert_eq!(refused, OpenError::ChecksumChanged { version: 1, name: "foundation" });
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_unchanged_database_opens_again() {
+    for test in each().await {
+        let again = reopen(&test.url).await.unwrap();
+        assert_eq!(
+            again.query("SELECT version FROM schema_migrations WHERE version = 1", vec![]).await.unwrap().len(),
+            1
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn openers_of_a_new_database_migrate_it_once() {
+    let folder = tempfile::tempdir().unwrap();
+    for round in 0..10 {
+        let url = DatabaseUrl::Sqlite(folder.path().join(format!("{round}.db")));
+        let openers: Vec<_> = (0..4)
+            .map(|_| {
+                tokio::spawn({
+                    let url = url.clone();
+                    async move { reopen(&url).await }
+                })
+            })
+            .collect();
+        for opener in openers {
+            opener.await.unwrap().unwrap();
+        }
+    }
+}
