@@ -25,7 +25,7 @@ impl Toolbox {
             capability.tools.iter().map(|tool| {
                 let target = match tool.executor {
                     ToolExecutor::Workspace(tool) => ToolTarget::Workspace(tool),
-                    ToolExecutor::Http | ToolExecutor::Agent | ToolExecutor::None => ToolTarget::Unavailable,
+                    ToolExecutor::Http(_) | ToolExecutor::Agent(_) | ToolExecutor::None => ToolTarget::Unavailable,
                 };
                 (tool.name.clone(), Declared { capability_id: capability.id.clone(), target })
             })
