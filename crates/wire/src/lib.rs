@@ -1,1 +1,5 @@
-//! Placeholder, replaced as the crate is built.
+//! The JSON of both APIs.
+
+pub mod candidate;
+pub mod outcome;
+pub mod transcript;

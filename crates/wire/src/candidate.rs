@@ -1,0 +1,148 @@
+//! A model's answer as JSON: in the journal's outcomes and in the transcript.
+//!
+//! Readers pass over members that they do not know, so that a newer release's rows stay readable to an older one.
+
+use nylorun_domain::id::CallId;
+use nylorun_domain::json::{Json, Text, Value};
+use nylorun_domain::model::{Candidate, FinishReason, ModelRef, OutputPart, ToolCall, ToolInput, Usage, Window};
+
+/// Why a stored document cannot be read: what it lacks, or what has another type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unreadable(pub &'static str);
+
+impl std::fmt::Display for Unreadable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "a stored document cannot be read: {}", self.0)
+    }
+}
+
+impl std::error::Error for Unreadable {}
+
+/// `{parts, finishReason, usage?, model: {provider, model}, window?: {context, output}}`
+pub fn to_value(candidate: &Candidate) -> Value {
+    let mut members = vec![
+        ("parts", Value::Array(candidate.parts.iter().map(part_to_value).collect())),
+        ("finishReason", Value::from(candidate.finish.as_str())),
+        ("model", model_to_value(&candidate.model)),
+    ];
+    members.extend(candidate.usage.as_ref().map(|usage| ("usage", usage_to_value(usage))));
+    members.extend(candidate.window.map(|window| {
+        ("window", Value::object([("context", Value::from(window.context)), ("output", Value::from(window.output))]))
+    }));
+    Value::object(members)
+}
+
+/// Reads [`to_value`]'s form.
+pub fn from_value(value: &Value) -> Result<Candidate, Unreadable> {
+    let parts = value.get("parts").and_then(Value::as_array).ok_or(Unreadable("parts"))?;
+    let window = value
+        .get("window")
+        .map(|window| Ok(Window { context: int(window, "context")?, output: int(window, "output")? }));
+    Ok(Candidate {
+        parts: parts.iter().map(part_from_value).collect::<Result<_, _>>()?,
+        finish: FinishReason::from_wire(string(value, "finishReason")?),
+        usage: value.get("usage").map(usage_from_value).transpose()?,
+        model: model_from_value(value.get("model").ok_or(Unreadable("model"))?)?,
+        window: window.transpose()?,
+    })
+}
+
+fn part_to_value(part: &OutputPart) -> Value {
+    match part {
+        OutputPart::Text(text) => Value::object([("type", Value::from("text")), ("text", Value::from(text.clone()))]),
+        OutputPart::Reasoning { text, signature } => {
+            let mut members = vec![("type", Value::from("reasoning")), ("text", Value::from(text.clone()))];
+            members.extend(signature.as_ref().map(|signature| ("signature", signature.value())));
+            Value::object(members)
+        }
+        OutputPart::ToolCall(call) => {
+            let input = match &call.input {
+                ToolInput::Json(json) => ("input", json.value()),
+                ToolInput::Malformed(text) => ("malformed", Value::from(text.clone())),
+            };
+            Value::object([
+                ("type", Value::from("tool-call")),
+                ("callId", Value::from(call.call_id.as_str())),
+                ("name", Value::from(call.name.as_str())),
+                input,
+            ])
+        }
+    }
+}
+
+fn part_from_value(value: &Value) -> Result<OutputPart, Unreadable> {
+    match string(value, "type")? {
+        "text" => Ok(OutputPart::Text(text(value, "text")?)),
+        "reasoning" => Ok(OutputPart::Reasoning {
+            text: text(value, "text")?,
+            signature: value.get("signature").map(Value::to_json),
+        }),
+        "tool-call" => Ok(OutputPart::ToolCall(ToolCall {
+            call_id: CallId::from_trusted(string(value, "callId")?),
+            name: string(value, "name")?.to_owned(),
+            input: match value.get("malformed") {
+                Some(_) => ToolInput::Malformed(text(value, "malformed")?),
+                None => ToolInput::Json(json(value, "input")?),
+            },
+        })),
+        _ => Err(Unreadable("the type of a part")),
+    }
+}
+
+/// `{provider, model}`
+pub fn model_to_value(model: &ModelRef) -> Value {
+    Value::object([("provider", Value::from(model.provider.as_str())), ("model", Value::from(model.model.as_str()))])
+}
+
+/// Reads [`model_to_value`]'s form.
+pub fn model_from_value(value: &Value) -> Result<ModelRef, Unreadable> {
+    Ok(ModelRef { provider: string(value, "provider")?.to_owned(), model: string(value, "model")?.to_owned() })
+}
+
+/// `{input, output, cached, cacheWrite, reasoning, total, costNanoUsd?}`: tokens, and billionths of a US dollar.
+pub fn usage_to_value(usage: &Usage) -> Value {
+    let mut members = vec![
+        ("input", Value::from(usage.input)),
+        ("output", Value::from(usage.output)),
+        ("cached", Value::from(usage.cached)),
+        ("cacheWrite", Value::from(usage.cache_write)),
+        ("reasoning", Value::from(usage.reasoning)),
+        ("total", Value::from(usage.total)),
+    ];
+    members.extend(usage.cost_nano_usd.map(|cost| ("costNanoUsd", Value::from(cost))));
+    Value::object(members)
+}
+
+/// Reads [`usage_to_value`]'s form.
+pub fn usage_from_value(value: &Value) -> Result<Usage, Unreadable> {
+    Ok(Usage {
+        input: int(value, "input")?,
+        output: int(value, "output")?,
+        cached: int(value, "cached")?,
+        cache_write: int(value, "cacheWrite")?,
+        reasoning: int(value, "reasoning")?,
+        total: int(value, "total")?,
+        cost_nano_usd: value.get("costNanoUsd").map(|_| int(value, "costNanoUsd")).transpose()?,
+    })
+}
+
+pub(crate) fn string<'a>(value: &'a Value, name: &'static str) -> Result<&'a str, Unreadable> {
+    value.get(name).and_then(Value::as_str).ok_or(Unreadable(name))
+}
+
+pub(crate) fn text(value: &Value, name: &'static str) -> Result<Text, Unreadable> {
+    value.get(name).and_then(Value::as_text).cloned().ok_or(Unreadable(name))
+}
+
+pub(crate) fn json(value: &Value, name: &'static str) -> Result<Json, Unreadable> {
+    value.get(name).map(Value::to_json).ok_or(Unreadable(name))
+}
+
+/// An integer, also one that no double holds.
+fn int(value: &Value, name: &'static str) -> Result<i64, Unreadable> {
+    match value.get(name) {
+        Some(Value::Number(number)) => number.as_raw().parse().ok().or_else(|| number.as_i64()),
+        Some(Value::Null | Value::Bool(_) | Value::String(_) | Value::Array(_) | Value::Object(_)) | None => None,
+    }
+    .ok_or(Unreadable(name))
+}
