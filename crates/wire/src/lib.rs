@@ -1,5 +1,24 @@
-//! The JSON of both APIs.
+//! The JSON of both APIs: request bodies read, answers printed, error codes, schemas, cursors, and the table of older and newer names.
+//!
+//! Only this crate knows how a domain value looks on the wire.
 
+pub mod agent;
+pub mod body;
 pub mod candidate;
+pub mod code;
+pub mod command;
+pub mod cursor;
+pub mod effect;
+pub mod error;
+pub mod event;
+pub mod history;
+pub mod key;
+pub mod me;
+pub mod model;
 pub mod outcome;
+pub mod raw;
+pub mod session;
+pub mod tenant;
 pub mod transcript;
+pub mod workspace;
+mod writer;
