@@ -1,0 +1,161 @@
+//! Session commands on the wire (api 2.4).
+
+use nylorun_domain::check::{Path, ProblemCode, Problems};
+use nylorun_domain::id::TurnId;
+use nylorun_domain::json::{Json, Text, Value};
+use nylorun_domain::transcript::Input;
+
+use crate::body::{Body, content_of, missing};
+use crate::error::Rejection;
+
+/// `POST /v1/sessions/{id}/commands`
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Command {
+    /// The caller's name for this request.
+    pub request_id: String,
+    /// Its key: one effect a key and session.
+    pub idempotency_key: String,
+    /// SHA-256 of the canonical body without `requestId`: a key used again must come with the same.
+    pub body_hash: String,
+    /// What is asked.
+    pub kind: CommandKind,
+    /// The body as it was sent: the payload of its event.
+    pub raw: Json,
+}
+
+/// What a command asks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CommandKind {
+    /// A message, which begins a turn.
+    Message {
+        /// What it holds.
+        input: Input,
+        /// A variant of the pinned agent, for this turn only.
+        manifest: Option<Json>,
+        /// What to do while a turn is active.
+        when_busy: WhenBusy,
+    },
+    /// Answers an approval.
+    Approve {
+        /// The interaction.
+        interaction_id: String,
+        /// The answer.
+        approved: bool,
+    },
+    /// Answers an interaction of another kind.
+    Respond {
+        /// The interaction.
+        interaction_id: String,
+        /// The answer.
+        value: Json,
+    },
+    /// Ends the active turn.
+    Cancel {
+        /// Why, in the caller's words.
+        reason: Option<Text>,
+    },
+}
+
+/// What becomes of a message while a turn is active (`decisions.md`, busy sessions).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WhenBusy {
+    /// It is refused with 409.
+    #[default]
+    Reject,
+}
+
+impl Command {
+    /// Reads a body that follows the route's schema.
+    ///
+    /// Refuses what the schema allows and this server does not do: 400 for `whenBusy` other than `reject`, 404 for a file part,
+    /// since no artifact can be there.
+    pub fn read(body: &Body) -> Result<Self, Rejection> {
+        let invalid = |problems: Problems| Rejection::invalid(&problems);
+        Ok(Self {
+            request_id: body.text("requestId").map_err(invalid)?,
+            idempotency_key: body.text("idempotencyKey").map_err(invalid)?,
+            body_hash: body.identity(&["requestId"]),
+            kind: CommandKind::read(body)?,
+            raw: body.raw().clone(),
+        })
+    }
+}
+
+impl CommandKind {
+    fn read(body: &Body) -> Result<Self, Rejection> {
+        let invalid = |problems: Problems| Rejection::invalid(&problems);
+        let interaction = || body.text("interactionId").map_err(invalid);
+        let required = |name| invalid(missing(name));
+        match body.text("type").map_err(invalid)?.as_str() {
+            "message" => Ok(Self::Message {
+                when_busy: read_when_busy(body).map_err(invalid)?,
+                input: read_input(body)?,
+                manifest: body.json("manifest"),
+            }),
+            "approve" => {
+                let approved = body.value().get("approved").and_then(Value::as_bool);
+                Ok(Self::Approve {
+                    interaction_id: interaction()?,
+                    approved: approved.ok_or_else(|| required("approved"))?,
+                })
+            }
+            "respond" => Ok(Self::Respond {
+                interaction_id: interaction()?,
+                value: body.json("value").ok_or_else(|| required("value"))?,
+            }),
+            "cancel" => Ok(Self::Cancel { reason: body.value().get("reason").and_then(Value::as_text).cloned() }),
+            _ => Err(required("type")),
+        }
+    }
+}
+
+fn read_when_busy(body: &Body) -> Result<WhenBusy, Problems> {
+    match body.optional_text("whenBusy").as_deref() {
+        None | Some("reject") => Ok(WhenBusy::Reject),
+        Some(other) => {
+            let message = format!("\"{other}\" is not available yet: send \"reject\", or wait for the turn to end");
+            Err(Problems::one(ProblemCode::InvalidValue, &Path::ROOT.name("whenBusy"), message))
+        }
+    }
+}
+
+fn read_input(body: &Body) -> Result<Input, Rejection> {
+    if let Some(content) = body.value().get("content").and_then(Value::as_text) {
+        return Ok(Input::Content(content.clone()));
+    }
+    if let Some(data) = body.json("data") {
+        return Ok(Input::Data(data));
+    }
+    let parts = body.value().get("parts").and_then(Value::as_array).unwrap_or_default();
+    parts.iter().map(read_part).collect::<Result<_, _>>().map(Input::Parts)
+}
+
+fn read_part(part: &Value) -> Result<Text, Rejection> {
+    match part.get("artifactId") {
+        Some(_) => Err(Rejection::missing("Artifact not found")),
+        None => content_of(part, "text").map_err(|problems| Rejection::invalid(&problems)),
+    }
+}
+
+/// The answer to a command that was accepted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Accepted {
+    /// The turn; `None` for a cancel.
+    pub turn_id: Option<TurnId>,
+    /// The cursor of the event that was written.
+    pub cursor: Option<String>,
+    /// The `requestId` of the request that was accepted first.
+    pub request_id: String,
+}
+
+impl Accepted {
+    /// The answer's body.
+    pub fn to_value(&self) -> Value {
+        Value::object([
+            ("status", Value::from("accepted")),
+            ("turnId", self.turn_id.as_ref().map_or(Value::Null, |turn| Value::from(turn.as_str()))),
+            ("cursor", self.cursor.as_deref().map_or(Value::Null, Value::from)),
+            ("requestId", Value::from(self.request_id.as_str())),
+        ])
+    }
+}

@@ -1,0 +1,301 @@
+//! Sessions on the wire (api 2.2).
+
+use nylorun_domain::check::Problems;
+use nylorun_domain::effect::EffectKind;
+use nylorun_domain::grammar::parse_memory_mib;
+use nylorun_domain::id::{AgentId, EffectId, SessionId, TurnId, UserId};
+use nylorun_domain::json::{Json, Value};
+
+use crate::body::{Body, missing, text_of, texts_of};
+
+/// `PUT /v1/sessions/{id}`
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenSession {
+    /// The caller's name for this request.
+    pub request_id: String,
+    /// The agent whose definition the session pins.
+    pub agent_id: AgentId,
+    /// The person to whom the session belongs.
+    pub owner_user_id: UserId,
+    /// What the application notes about the session: an object, verbatim.
+    pub info: Option<Json>,
+    /// Vaults to attach; `None` keeps those that are attached.
+    pub vault_ids: Option<Vec<String>>,
+    /// Which credential serves which server; `None` keeps the selections.
+    pub credential_selections: Option<Vec<CredentialSelection>>,
+    /// The session's workspace.
+    pub sandbox: SandboxChoice,
+    /// SHA-256 of the canonical body without `requestId`, `vaultIds` and `credentialSelections`: what a repeated PUT must equal.
+    pub identity: String,
+}
+
+/// A choice among several credentials for one server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CredentialSelection {
+    /// The declared server.
+    pub server_name: String,
+    /// The credential that serves it.
+    pub credential_id: String,
+}
+
+impl CredentialSelection {
+    fn to_value(&self) -> Value {
+        Value::object([
+            ("serverName", Value::from(self.server_name.as_str())),
+            ("credentialId", Value::from(self.credential_id.as_str())),
+        ])
+    }
+}
+
+/// Where a session's workspace comes from (sandbox-and-definitions a7).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SandboxChoice {
+    /// Left out: the tenant's default.
+    Default,
+    /// `false`: none.
+    None,
+    /// Described here; each part that is left out takes the tenant's default.
+    Inline {
+        /// An image, on backends that take images.
+        image: Option<String>,
+        /// Host patterns that may be reached, as written.
+        network_allow: Vec<String>,
+        /// Processors, 1 to 64.
+        cpus: Option<u32>,
+        /// Memory, in MiB.
+        memory_mib: Option<u32>,
+    },
+    /// `{id}`: an environment.
+    Environment(String),
+    /// `{session}`: another session's. Deprecated.
+    Session(SessionId),
+}
+
+impl SandboxChoice {
+    fn read(sandbox: Option<&Value>) -> Self {
+        let Some(sandbox) = sandbox else { return Self::Default };
+        if sandbox.as_bool() == Some(false) {
+            return Self::None;
+        }
+        if let Some(id) = sandbox.get("id").and_then(Value::as_str) {
+            return Self::Environment(id.to_owned());
+        }
+        if let Some(session) = sandbox.get("session").and_then(Value::as_str) {
+            return Self::Session(SessionId::from_trusted(session));
+        }
+        let resources = sandbox.get("resources");
+        let cpus = resources.and_then(|resources| resources.get("cpus")).and_then(Value::as_i64);
+        let memory = resources.and_then(|resources| resources.get("memory")).and_then(Value::as_str);
+        Self::Inline {
+            image: sandbox.get("image").and_then(Value::as_str).map(str::to_owned),
+            network_allow: sandbox.get("network").and_then(|network| texts_of(network, "allow")).unwrap_or_default(),
+            cpus: cpus.and_then(|cpus| u32::try_from(cpus).ok()),
+            memory_mib: memory.and_then(|memory| parse_memory_mib(memory).ok()),
+        }
+    }
+}
+
+impl OpenSession {
+    /// Reads a body that follows the route's schema.
+    pub fn read(body: &Body) -> Result<Self, Problems> {
+        let selections = body.value().get("credentialSelections").and_then(Value::as_array);
+        Ok(Self {
+            request_id: body.text("requestId")?,
+            agent_id: AgentId::parse(&body.text("agentId")?).map_err(|_| missing("agentId"))?,
+            owner_user_id: UserId::parse(&body.text("ownerUserId")?).map_err(|_| missing("ownerUserId"))?,
+            info: body.json("info"),
+            vault_ids: texts_of(body.value(), "vaultIds"),
+            credential_selections: selections.map(read_selections).transpose()?,
+            sandbox: SandboxChoice::read(body.value().get("sandbox")),
+            identity: body.identity(&["requestId", "vaultIds", "credentialSelections"]),
+        })
+    }
+}
+
+fn read_selections(items: &[Value]) -> Result<Vec<CredentialSelection>, Problems> {
+    let read = |item| {
+        Ok(CredentialSelection {
+            server_name: text_of(item, "serverName")?,
+            credential_id: text_of(item, "credentialId")?,
+        })
+    };
+    items.iter().map(read).collect()
+}
+
+/// The session view: the answer of PUT and GET.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionView {
+    /// The session.
+    pub id: SessionId,
+    /// Its agent.
+    pub agent_id: AgentId,
+    /// Its owner.
+    pub owner_user_id: UserId,
+    /// Hash of the definition as it was saved when the session was opened.
+    pub manifest_hash: String,
+    /// Hash of the pinned copy, when the runtime added to it.
+    pub definition_hash: Option<String>,
+    /// As saved with the definition.
+    pub implementation_version: String,
+    /// The status's word.
+    pub status: String,
+    /// The turn that runs or waits.
+    pub active_turn_id: Option<TurnId>,
+    /// Attached vaults.
+    pub vault_ids: Vec<String>,
+    /// Chosen credentials.
+    pub credential_selections: Vec<CredentialSelection>,
+    /// The session whose workspace this one shares; `None` for its own (`decisions.md`).
+    pub sandbox_owner_id: Option<SessionId>,
+    /// The environment to which it is attached.
+    pub sandbox_id: Option<String>,
+    /// The pinned specification of its workspace.
+    pub sandbox: Option<Json>,
+    /// Where that came from: `default`, `inline`, `shared`, `sandbox`.
+    pub sandbox_source: Option<String>,
+    /// What its MCP servers offered.
+    pub mcp_snapshot: Option<Json>,
+    /// What is wrong with its MCP servers: objects.
+    pub mcp_diagnostics: Vec<Json>,
+    /// Interactions and linked sessions that are waited for.
+    pub waits: Option<Json>,
+    /// Why the last turn failed.
+    pub error: Option<String>,
+    /// Effects of which nobody knows whether they happened.
+    pub uncertain_effects: Vec<UncertainEffect>,
+}
+
+/// An effect of which nobody knows whether it happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UncertainEffect {
+    /// The effect.
+    pub effect_id: EffectId,
+    /// Its turn.
+    pub turn_id: TurnId,
+    /// Its kind.
+    pub kind: EffectKind,
+    /// What is known of it.
+    pub error: Option<String>,
+}
+
+impl UncertainEffect {
+    fn to_value(&self) -> Value {
+        Value::object([
+            ("effectId", Value::from(self.effect_id.as_str())),
+            ("turnId", Value::from(self.turn_id.as_str())),
+            ("kind", Value::from(self.kind.as_str())),
+            ("error", text_or_null(self.error.as_deref())),
+        ])
+    }
+}
+
+impl SessionView {
+    /// The answer's body.
+    pub fn to_value(&self) -> Value {
+        let mut members = vec![
+            ("id", Value::from(self.id.as_str())),
+            ("agentId", Value::from(self.agent_id.as_str())),
+            ("ownerUserId", Value::from(self.owner_user_id.as_str())),
+            ("manifestHash", Value::from(self.manifest_hash.as_str())),
+        ];
+        push_text(&mut members, "definitionHash", self.definition_hash.as_deref());
+        members.extend([
+            ("implementationVersion", Value::from(self.implementation_version.as_str())),
+            ("status", Value::from(self.status.as_str())),
+            ("activeTurnId", text_or_null(self.active_turn_id.as_ref().map(TurnId::as_str))),
+            ("vaultIds", Value::Array(self.vault_ids.iter().map(|id| Value::from(id.as_str())).collect())),
+            (
+                "credentialSelections",
+                Value::Array(self.credential_selections.iter().map(CredentialSelection::to_value).collect()),
+            ),
+            ("sandboxOwnerId", text_or_null(self.sandbox_owner_id.as_ref().map(SessionId::as_str))),
+        ]);
+        push_text(&mut members, "sandboxId", self.sandbox_id.as_deref());
+        members.push(("sandbox", json_or_null(self.sandbox.as_ref())));
+        push_text(&mut members, "sandboxSource", self.sandbox_source.as_deref());
+        members.push(("mcpSnapshot", json_or_null(self.mcp_snapshot.as_ref())));
+        members.push(("mcpDiagnostics", Value::Array(self.mcp_diagnostics.iter().map(Json::value).collect())));
+        if let Some(waits) = &self.waits {
+            members.push(("waits", waits.value()));
+        }
+        push_text(&mut members, "error", self.error.as_deref());
+        let uncertain = self.uncertain_effects.iter().map(UncertainEffect::to_value).collect();
+        members.push(("uncertainEffects", Value::Array(uncertain)));
+        Value::object(members)
+    }
+}
+
+fn push_text(members: &mut Vec<(&'static str, Value)>, name: &'static str, text: Option<&str>) {
+    if let Some(text) = text {
+        members.push((name, Value::from(text)));
+    }
+}
+
+fn text_or_null(text: Option<&str>) -> Value {
+    text.map_or(Value::Null, Value::from)
+}
+
+fn json_or_null(json: Option<&Json>) -> Value {
+    json.map_or(Value::Null, Json::value)
+}
+
+/// One session of the list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Summary {
+    /// The session.
+    pub id: SessionId,
+    /// Its agent.
+    pub agent_id: AgentId,
+    /// Its owner.
+    pub owner_user_id: UserId,
+    /// The status's word.
+    pub status: String,
+    /// The turn that runs or waits.
+    pub active_turn_id: Option<TurnId>,
+}
+
+impl Summary {
+    /// One element of the list.
+    pub fn to_value(&self) -> Value {
+        Value::object([
+            ("id", Value::from(self.id.as_str())),
+            ("agentId", Value::from(self.agent_id.as_str())),
+            ("ownerUserId", Value::from(self.owner_user_id.as_str())),
+            ("status", Value::from(self.status.as_str())),
+            ("activeTurnId", text_or_null(self.active_turn_id.as_ref().map(TurnId::as_str))),
+        ])
+    }
+}
+
+/// `{sessions: […]}`
+pub fn list(sessions: &[Summary]) -> Value {
+    Value::object([("sessions", Value::Array(sessions.iter().map(Summary::to_value).collect()))])
+}
+
+/// The manifest that a session pinned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PinnedManifest {
+    /// The session.
+    pub session_id: SessionId,
+    /// Its agent.
+    pub agent_id: AgentId,
+    /// The hash of `manifest`.
+    pub manifest_hash: String,
+    /// As saved with the definition.
+    pub implementation_version: String,
+    /// The document.
+    pub manifest: Json,
+}
+
+impl PinnedManifest {
+    /// The answer's body.
+    pub fn to_value(&self) -> Value {
+        Value::object([
+            ("sessionId", Value::from(self.session_id.as_str())),
+            ("agentId", Value::from(self.agent_id.as_str())),
+            ("manifestHash", Value::from(self.manifest_hash.as_str())),
+            ("implementationVersion", Value::from(self.implementation_version.as_str())),
+            ("manifest", self.manifest.value()),
+        ])
+    }
+}
