@@ -8,7 +8,7 @@ use std::sync::Arc;
 use nylorun_domain::effect::{Effect, EffectOutcome};
 use nylorun_domain::id::{AgentId, EffectId, SessionId, TurnId};
 use nylorun_domain::manifest::AgentManifest;
-pub use nylorun_domain::segment::TurnEnd;
+pub use nylorun_domain::segment::{EffectReport, EffectResult, IntentAnswer, Next, TurnEnd, TurnOutput};
 use nylorun_domain::transcript::{Edit, Entry, Input};
 use nylorun_domain::workspace::{WorkspaceEvent, WorkspaceKey, WorkspaceRecord, WorkspaceSpec};
 
@@ -59,62 +59,6 @@ pub struct RecordedOutcome {
     pub request_hash: String,
     /// What it gave.
     pub outcome: EffectOutcome,
-}
-
-/// What a harness reports of an effect that it carried out.
-#[derive(Clone, Debug, PartialEq)]
-pub struct EffectReport {
-    /// The effect.
-    pub effect_id: EffectId,
-    /// What became of it.
-    pub result: EffectResult,
-    /// Workspace events to record with it, in order.
-    pub events: Vec<WorkspaceEvent>,
-    /// The workspace's record, when the call changed it.
-    pub record: Option<WorkspaceRecord>,
-}
-
-/// What became of an effect.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum EffectResult {
-    /// A definite outcome.
-    Value(EffectOutcome),
-    /// Its answer was lost: the effect is uncertain.
-    Lost {
-        /// What is known.
-        message: String,
-    },
-}
-
-/// What is wanted after the outcomes of a step.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Next {
-    /// Nothing new: other effects are still running.
-    Nothing,
-    /// These effects are to run: their intents are committed before the answer.
-    Intents(Vec<Effect>),
-    /// The segment ended.
-    Output(TurnOutput),
-}
-
-/// How a segment ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TurnOutput {
-    /// With what.
-    pub end: TurnEnd,
-    /// Edits of the transcript, to be recorded. Empty when the turn failed.
-    pub edits: Vec<Edit>,
-}
-
-/// The runtime's answer to one wanted effect.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum IntentAnswer {
-    /// Run it now.
-    Execute,
-    /// It has its outcome already.
-    Completed(EffectOutcome),
-    /// It may or may not have happened.
-    Uncertain,
 }
 
 /// Why the runtime refuses a run's call.

@@ -11,7 +11,7 @@ mod take;
 pub use cancel::{Cancel, cancel};
 pub use message::{Message, message};
 pub use settle::{SettleEffect, SettleOutcome, settle_effect};
-pub use step::{Answer, Journal, Report, ReportResult, Step, StepEnd, StepError, StepNext, WorkspaceReport, step};
+pub use step::{Journal, Step, StepError, step};
 pub use take::{Owner, Take, release, take};
 
 use crate::change::CommandRecord;

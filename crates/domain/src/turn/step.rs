@@ -6,12 +6,10 @@ use crate::change::{EffectChange, EffectRow, EffectTool, SessionChange, Stamp};
 use crate::effect::{Effect, EffectOutcome, EffectRequest, EffectStatus};
 use crate::event::{Payload, Source};
 use crate::id::{EffectId, TurnId};
-use crate::json::Json;
 use crate::model::ModelOutcome;
+use crate::segment::{EffectReport, EffectResult, IntentAnswer, Next, TurnEnd, TurnOutput};
 use crate::session::Status;
-use crate::transcript::Edit;
 use crate::usage::{Completed, Repetition, UsageRow};
-use crate::workspace::{WorkspaceEvent, WorkspaceRecord};
 
 /// The journal of the active segment, as its owner knows it. Only the owner writes it, so it need not be read again.
 #[derive(Clone, Debug, Default)]
@@ -33,73 +31,6 @@ impl Journal {
     }
 }
 
-/// What a harness reports of one effect.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Report {
-    /// The effect.
-    pub effect_id: EffectId,
-    /// What became of it.
-    pub result: ReportResult,
-    /// What happened to the workspace meanwhile.
-    pub workspace: WorkspaceReport,
-}
-
-/// What became of an effect.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ReportResult {
-    /// A definite outcome.
-    Value(EffectOutcome),
-    /// Its answer was lost.
-    Lost {
-        /// What is known.
-        message: String,
-    },
-}
-
-/// What a workspace call leaves to be recorded with its outcome.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct WorkspaceReport {
-    /// Events, in order.
-    pub events: Vec<WorkspaceEvent>,
-    /// The record, when the call changed it.
-    pub record: Option<WorkspaceRecord>,
-}
-
-/// What is wanted next.
-#[derive(Clone, Debug, PartialEq)]
-pub enum StepNext<'a> {
-    /// Nothing new.
-    Nothing,
-    /// These effects.
-    Intents(&'a [Effect]),
-    /// The segment ended.
-    Output {
-        /// How.
-        end: &'a StepEnd,
-        /// Edits of the transcript.
-        edits: &'a [Edit],
-    },
-}
-
-/// How a segment ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum StepEnd {
-    /// The turn is done.
-    Completed {
-        /// Its output.
-        output: Json,
-    },
-    /// The turn failed.
-    Failed {
-        /// A dotted word.
-        code: String,
-        /// What happened.
-        message: String,
-    },
-    /// The turn waits for an effect to be settled.
-    Uncertain,
-}
-
 /// A step that was decided.
 #[derive(Clone, Debug)]
 pub struct Step {
@@ -108,18 +39,7 @@ pub struct Step {
     /// The journal after the commit.
     pub journal: Journal,
     /// For each wanted effect, whether it is to run, or what it gave.
-    pub answers: Vec<Answer>,
-}
-
-/// The answer to one wanted effect (engine a.10).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
-    /// Run it now.
-    Execute,
-    /// It has its outcome.
-    Completed(EffectOutcome),
-    /// It may or may not have happened.
-    Uncertain,
+    pub answers: Vec<IntentAnswer>,
 }
 
 /// Why a step is refused.
@@ -141,25 +61,28 @@ pub fn step(
     change: SessionChange,
     turn: &TurnId,
     journal: &Journal,
-    reports: Vec<Report>,
-    next: StepNext<'_>,
+    reports: Vec<EffectReport>,
+    next: &Next,
     stamp: &Stamp<'_>,
 ) -> Result<Step, StepError> {
     if change.session.active_turn_id.as_ref() != Some(turn) {
         return Err(StepError::TurnCancelled);
     }
     let keep = match next {
-        StepNext::Nothing | StepNext::Intents(_) | StepNext::Output { end: StepEnd::Uncertain, .. } => Keep::Outcomes,
-        StepNext::Output { end: StepEnd::Completed { .. } | StepEnd::Failed { .. }, .. } => Keep::Nothing,
+        Next::Nothing | Next::Intents(_) => Keep::Outcomes,
+        Next::Output(output) => match output.end {
+            TurnEnd::Uncertain => Keep::Outcomes,
+            TurnEnd::Completed { .. } | TurnEnd::Failed { .. } => Keep::Nothing,
+        },
     };
     let mut step = Step { change, journal: journal.clone(), answers: Vec::new() };
     for report in reports {
         step.record(turn, report, keep, stamp)?;
     }
     match next {
-        StepNext::Nothing => {}
-        StepNext::Intents(effects) => step.intend(turn, effects, stamp)?,
-        StepNext::Output { end, edits } => step.settle(turn, end, edits, stamp),
+        Next::Nothing => {}
+        Next::Intents(effects) => step.intend(turn, effects, stamp)?,
+        Next::Output(output) => step.settle(turn, output, stamp),
     }
     Ok(step)
 }
@@ -172,17 +95,17 @@ enum Keep {
 }
 
 impl Step {
-    fn record(&mut self, turn: &TurnId, report: Report, keep: Keep, stamp: &Stamp<'_>) -> Result<(), StepError> {
+    fn record(&mut self, turn: &TurnId, report: EffectReport, keep: Keep, stamp: &Stamp<'_>) -> Result<(), StepError> {
         let Some(row) = self.journal.rows.get(&report.effect_id).cloned() else {
             return Err(StepError::UnknownEffect(report.effect_id));
         };
-        for event in report.workspace.events {
+        for event in report.events {
             self.change.event(Source::Loop, Some(turn.clone()), Payload::Workspace(event), stamp);
         }
-        self.change.workspaces.extend(report.workspace.record);
+        self.change.workspaces.extend(report.record);
         match report.result {
-            ReportResult::Value(outcome) => self.complete(turn, row, outcome, keep, stamp),
-            ReportResult::Lost { message } => {
+            EffectResult::Value(outcome) => self.complete(turn, row, outcome, keep, stamp),
+            EffectResult::Lost { message } => {
                 self.change.effects.push(EffectChange::Uncertain { id: row.id.clone(), error: message.clone() });
                 let payload = Payload::EffectUncertain { effect_id: row.id.clone(), message };
                 self.change.event(Source::Loop, Some(turn.clone()), payload, stamp);
@@ -246,7 +169,7 @@ impl Step {
                     answer
                 }
             };
-            if answer == Answer::Execute && !inserted.iter().any(|row| row.id == effect.id) {
+            if answer == IntentAnswer::Execute && !inserted.iter().any(|row| row.id == effect.id) {
                 self.journal.repeated.push(effect.id.clone());
             }
             self.answers.push(answer);
@@ -261,8 +184,8 @@ impl Step {
     }
 
     /// A tool that nothing can run completes with its intent (engine a.10).
-    fn complete_unavailable(&mut self, turn: &TurnId, effect: &Effect, answer: Answer, stamp: &Stamp<'_>) {
-        let Answer::Completed(outcome) = answer else { return };
+    fn complete_unavailable(&mut self, turn: &TurnId, effect: &Effect, answer: IntentAnswer, stamp: &Stamp<'_>) {
+        let IntentAnswer::Completed(outcome) = answer else { return };
         let Some(row) = self.journal.rows.get(&effect.id) else { return };
         if row.status == EffectStatus::Invoking {
             self.complete(turn, row.clone(), outcome, Keep::Outcomes, stamp);
@@ -294,19 +217,19 @@ impl Step {
     }
 
     /// The settle table (engine b.4).
-    fn settle(&mut self, turn: &TurnId, end: &StepEnd, edits: &[Edit], stamp: &Stamp<'_>) {
-        for edit in edits {
+    fn settle(&mut self, turn: &TurnId, output: &TurnOutput, stamp: &Stamp<'_>) {
+        for edit in &output.edits {
             self.change.event(Source::Loop, Some(turn.clone()), Payload::TranscriptUpdated(edit.clone()), stamp);
         }
         let session = &mut self.change.session;
         session.owner = None;
-        let (status, payload) = match end {
-            StepEnd::Uncertain => {
+        let (status, payload) = match &output.end {
+            TurnEnd::Uncertain => {
                 session.status = Status::Uncertain;
                 return;
             }
-            StepEnd::Completed { output } => (Status::Completed, Payload::TurnCompleted { output: output.clone() }),
-            StepEnd::Failed { code, message } => {
+            TurnEnd::Completed { output } => (Status::Completed, Payload::TurnCompleted { output: output.clone() }),
+            TurnEnd::Failed { code, message } => {
                 session.error = Some(message.clone());
                 (Status::Failed, Payload::TurnFailed { code: code.clone(), message: message.clone() })
             }
@@ -352,10 +275,10 @@ fn outcome_payload(row: &EffectRow, outcome: EffectOutcome) -> Payload {
     }
 }
 
-fn answer_of(row: &EffectRow) -> Answer {
+fn answer_of(row: &EffectRow) -> IntentAnswer {
     match (row.status, &row.outcome) {
-        (EffectStatus::Completed, Some(outcome)) => Answer::Completed(outcome.clone()),
-        (EffectStatus::Invoking, _) if row.may_run_again() => Answer::Execute,
+        (EffectStatus::Completed, Some(outcome)) => IntentAnswer::Completed(outcome.clone()),
+        (EffectStatus::Invoking, _) if row.may_run_again() => IntentAnswer::Execute,
         (
             EffectStatus::Completed
             | EffectStatus::Invoking
@@ -364,16 +287,16 @@ fn answer_of(row: &EffectRow) -> Answer {
             | EffectStatus::Pending
             | EffectStatus::Cancelled,
             _,
-        ) => Answer::Uncertain,
+        ) => IntentAnswer::Uncertain,
     }
 }
 
-fn answer_of_new(effect: &Effect) -> Answer {
+fn answer_of_new(effect: &Effect) -> IntentAnswer {
     match &effect.request {
-        EffectRequest::Model(_) => Answer::Execute,
+        EffectRequest::Model(_) => IntentAnswer::Execute,
         EffectRequest::Tool(tool) => match tool.refusal() {
-            Some(refusal) => Answer::Completed(EffectOutcome::Tool(refusal)),
-            None => Answer::Execute,
+            Some(refusal) => IntentAnswer::Completed(EffectOutcome::Tool(refusal)),
+            None => IntentAnswer::Execute,
         },
     }
 }
