@@ -1,6 +1,17 @@
 //! Gates: the only code that talks to the outside on a tenant's behalf, and so the only code that holds credentials.
+//!
+//! Modules stand in reading order.
 
+mod models;
+
+pub mod catalogue;
 pub mod fixture;
+pub mod outbound;
 
 mod count;
 mod failure;
+mod prompt;
+mod providers;
+mod sse;
+
+pub use models::{CallSettings, Models};

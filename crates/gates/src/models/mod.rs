@@ -1,0 +1,170 @@
+//! The model gate: asks who answers the tenant's model calls, and makes the call, with retries (engine b.10).
+
+mod attempt;
+mod retry;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use nylorun_domain::model::{Candidate, ModelFailure, ModelFailureCode, ModelOutcome, ModelRef, Usage};
+use nylorun_ports::BoxFuture;
+use nylorun_ports::abort::Abort;
+use nylorun_ports::models::{DeltaSink, KeysError, ModelAccess, ModelCall, ModelGate, ModelKeys, ProviderAccess};
+
+use crate::catalogue::{CUSTOM, Catalogue};
+use crate::failure::Fault;
+use crate::fixture::Fixture;
+use crate::outbound::Outbound;
+use crate::providers::{Answer, Api, DeltaStream, Target};
+
+/// How a call is made (engine b.10).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CallSettings {
+    /// Attempts of one call.
+    pub attempts: u32,
+    /// Wait before the second attempt; doubled before each further one.
+    pub base_delay: Duration,
+    /// Longest wait that a provider's `Retry-After` may ask for.
+    pub max_retry_after: Duration,
+    /// Longest silence of a stream, its beginning included.
+    pub idle: Duration,
+    /// Longest time of one attempt.
+    pub request: Duration,
+}
+
+impl Default for CallSettings {
+    fn default() -> Self {
+        Self {
+            attempts: 3,
+            base_delay: Duration::from_secs(2),
+            max_retry_after: Duration::from_secs(60),
+            idle: Duration::from_secs(300),
+            request: Duration::from_secs(600),
+        }
+    }
+}
+
+/// The model gate. Keys are read for each call, and live no longer than it.
+pub struct Models {
+    keys: Arc<dyn ModelKeys>,
+    outbound: Arc<Outbound>,
+    catalogue: Arc<Catalogue>,
+    settings: CallSettings,
+}
+
+impl Models {
+    /// A gate that opens keys with `keys` and calls out through `outbound`.
+    pub fn new(
+        keys: Arc<dyn ModelKeys>,
+        outbound: Arc<Outbound>,
+        catalogue: Arc<Catalogue>,
+        settings: CallSettings,
+    ) -> Self {
+        Self { keys, outbound, catalogue, settings }
+    }
+
+    async fn answer(&self, call: &ModelCall, deltas: Arc<dyn DeltaSink>, abort: Abort) -> Option<ModelOutcome> {
+        match self.keys.access().await {
+            Ok(ModelAccess::Fixture) => Fixture.call(call, deltas, abort).await,
+            Ok(ModelAccess::Provider(access)) => Some(self.ask(call, &access, deltas).await),
+            Ok(ModelAccess::None) => Some(failed(Fault::new(ModelFailureCode::Auth, NO_MODEL), None)),
+            Err(error) => Some(failed(unopened(&error), None)),
+        }
+    }
+
+    async fn ask(&self, call: &ModelCall, access: &ProviderAccess, deltas: Arc<dyn DeltaSink>) -> ModelOutcome {
+        let target = Target::new(call, access, &self.catalogue);
+        let Some(api) = Api::of(&access.provider) else {
+            let message = format!("this version cannot call the provider {:?}", access.provider);
+            return failed(Fault::new(ModelFailureCode::InvalidRequest, message), Some(target.model));
+        };
+        let mut attempt = 1;
+        loop {
+            let stream = DeltaStream::new(deltas.clone(), attempt);
+            let tried = attempt::run(&self.outbound, &self.settings, api, &target, stream).await;
+            let fault = match tried.and_then(|answer| self.fits(answer, &target)) {
+                Ok(answer) => return ModelOutcome::Completed(self.candidate(answer, &target)),
+                Err(fault) => fault.without(access.key.expose()),
+            };
+            tracing::warn!(
+                provider = access.provider,
+                model = access.model,
+                attempt,
+                code = fault.code.as_str(),
+                retryable = fault.retryable,
+                message = fault.message,
+                "model attempt failed"
+            );
+            if !fault.retryable || attempt >= self.settings.attempts {
+                let usage = fault.usage.map(|usage| self.priced(usage, &target));
+                return failed(Fault { usage, ..fault }, Some(target.model));
+            }
+            tokio::time::sleep(retry::delay(&self.settings, &fault, attempt, &call.invocation_id)).await;
+            attempt += 1;
+        }
+    }
+
+    /// Some providers cut a prompt that does not fit instead of refusing it: the reported usage tells.
+    fn fits(&self, answer: Answer, target: &Target<'_>) -> Result<Answer, Fault> {
+        let prompt = answer.usage.map(|usage| usage.input + usage.cached + usage.cache_write);
+        match (target.window, prompt) {
+            (Some(window), Some(prompt)) if prompt > window.context => {
+                let message = format!("the prompt has {prompt} tokens; the model holds {}", window.context);
+                Err(Fault { usage: answer.usage, ..Fault::new(ModelFailureCode::ContextOverflow, message) })
+            }
+            _ => Ok(answer),
+        }
+    }
+
+    fn candidate(&self, answer: Answer, target: &Target<'_>) -> Candidate {
+        Candidate {
+            parts: answer.parts,
+            finish: answer.finish,
+            usage: answer.usage.map(|usage| self.priced(usage, target)),
+            model: target.model.clone(),
+            window: target.window,
+        }
+    }
+
+    fn priced(&self, usage: Usage, target: &Target<'_>) -> Usage {
+        let ModelRef { provider, model } = &target.model;
+        let cost_nano_usd = match provider.as_str() {
+            CUSTOM => Some(0),
+            _ => self.catalogue.model(provider, model).and_then(|listed| listed.cost_nano_usd(&usage)),
+        };
+        Usage { cost_nano_usd, ..usage }
+    }
+}
+
+impl ModelGate for Models {
+    fn call<'a>(
+        &'a self,
+        call: &'a ModelCall,
+        deltas: Arc<dyn DeltaSink>,
+        abort: Abort,
+    ) -> BoxFuture<'a, Option<ModelOutcome>> {
+        Box::pin(async move {
+            let mut aborted = abort.clone();
+            tokio::select! {
+                biased;
+                // Dropping the other branch closes the connection.
+                _ = aborted.aborted() => None,
+                outcome = self.answer(call, deltas, abort) => outcome,
+            }
+        })
+    }
+}
+
+const NO_MODEL: &str = "No model is chosen yet. Choose one with `nylorun model set PROVIDER/MODEL`, for example anthropic/claude-sonnet-5-5.";
+
+fn unopened(error: &KeysError) -> Fault {
+    match error {
+        KeysError::Unavailable(_) => Fault::transient(error.to_string()),
+        KeysError::Unreadable => Fault::new(ModelFailureCode::Auth, error.to_string()),
+    }
+}
+
+fn failed(fault: Fault, model: Option<ModelRef>) -> ModelOutcome {
+    let Fault { code, message, retryable, usage, .. } = fault;
+    ModelOutcome::Failed(ModelFailure { code, message, retryable, usage, model })
+}

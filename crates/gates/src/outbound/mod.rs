@@ -1,0 +1,193 @@
+//! The guarded outbound client: all that leaves for a place that a tenant names goes through it (trust 4).
+//!
+//! It resolves names itself and connects to the address that it checked, refuses redirects, ignores proxies of the environment, and
+//! bounds time and size. Header values that hold credentials are marked sensitive, and its errors never hold a URL's query.
+
+mod address;
+mod guard;
+
+use std::error::Error as _;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use bytes::Bytes;
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use reqwest::redirect::Policy;
+use reqwest::{Client, Method};
+use url::Url;
+
+pub use guard::{PrivateTargets, Refusal};
+
+/// How long a connection may take to be made.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long an unused connection is kept.
+const IDLE_CONNECTION: Duration = Duration::from_secs(90);
+
+/// Why a request gave no answer, or its answer no end.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum OutboundError {
+    /// The guard refuses the URL; nothing was sent.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// The endpoint answered with a redirect, which is not followed.
+    #[error("the endpoint answered with a redirect ({0}), which is not followed")]
+    Redirect(u16),
+    /// No connection was made; nothing was sent.
+    #[error("no connection: {0}")]
+    NotSent(String),
+    /// The connection broke after the request was sent.
+    #[error("the connection broke: {0}")]
+    Lost(String),
+    /// No answer in time.
+    #[error("no answer in time")]
+    TimedOut,
+    /// The answer is larger than the bound.
+    #[error("the answer is larger than {0} bytes")]
+    TooLarge(usize),
+    /// The client could not be set up.
+    #[error("the HTTP client cannot be set up: {0}")]
+    SetUp(String),
+}
+
+/// One request.
+#[derive(Debug)]
+pub struct OutboundRequest {
+    /// The method.
+    pub method: Method,
+    /// Where to.
+    pub url: Url,
+    /// Headers; use [`credential`] for secret values.
+    pub headers: HeaderMap,
+    /// The body.
+    pub body: Bytes,
+    /// Largest answer that is read, in bytes.
+    pub max_answer: usize,
+}
+
+/// The client.
+#[derive(Debug)]
+pub struct Outbound {
+    policy: PrivateTargets,
+    /// Made at the first call: reading the system's certificates takes longer than a start may.
+    client: OnceLock<Result<Client, String>>,
+}
+
+impl Outbound {
+    /// A client under this policy.
+    pub fn new(policy: PrivateTargets) -> Self {
+        Self { policy, client: OnceLock::new() }
+    }
+
+    /// Sends a request and waits for the head of its answer. It has no time limit of its own beyond that of the connection: dropping
+    /// the future ends the call.
+    pub async fn send(&self, request: OutboundRequest) -> Result<OutboundAnswer, OutboundError> {
+        self.policy.check(&request.url)?;
+        let client =
+            self.client.get_or_init(|| set_up(self.policy)).as_ref().map_err(|e| OutboundError::SetUp(e.clone()))?;
+        let sent = client.request(request.method, request.url).headers(request.headers).body(request.body).send();
+        let response = sent.await.map_err(failed)?;
+        let status = response.status();
+        if status.is_redirection() {
+            return Err(OutboundError::Redirect(status.as_u16()));
+        }
+        Ok(OutboundAnswer { response, left: request.max_answer, max: request.max_answer })
+    }
+}
+
+/// An answer, whose body comes in pieces.
+#[derive(Debug)]
+pub struct OutboundAnswer {
+    response: reqwest::Response,
+    left: usize,
+    max: usize,
+}
+
+impl OutboundAnswer {
+    /// The status.
+    pub fn status(&self) -> u16 {
+        self.response.status().as_u16()
+    }
+
+    /// A header's value, when it is there and is visible ASCII.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.response.headers().get(name)?.to_str().ok()
+    }
+
+    /// The next piece of the body, or `None` at its end.
+    pub async fn chunk(&mut self) -> Result<Option<Bytes>, OutboundError> {
+        let Some(chunk) = self.response.chunk().await.map_err(failed)? else { return Ok(None) };
+        self.left = self.left.checked_sub(chunk.len()).ok_or(OutboundError::TooLarge(self.max))?;
+        Ok(Some(chunk))
+    }
+
+    /// The body's first bytes, up to `limit`; what follows is dropped, and so is what was lost.
+    pub async fn beginning(mut self, limit: usize) -> Vec<u8> {
+        let mut body = Vec::new();
+        while body.len() < limit
+            && let Ok(Some(chunk)) = self.chunk().await
+        {
+            body.extend_from_slice(&chunk);
+        }
+        body.truncate(limit);
+        body
+    }
+}
+
+/// A header's value that is a credential: no log or debug output shows it. `None` when it holds what no header may hold.
+pub fn credential(value: &str) -> Option<HeaderValue> {
+    let mut value = HeaderValue::from_str(value).ok()?;
+    value.set_sensitive(true);
+    Some(value)
+}
+
+/// The one place that chooses the TLS implementation of this process.
+fn install_tls() {
+    // An error says that one is installed already, which is as good.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+}
+
+fn set_up(policy: PrivateTargets) -> Result<Client, String> {
+    install_tls();
+    let agent = (
+        HeaderName::from_static("user-agent"),
+        HeaderValue::from_static(concat!("nylorun/", env!("CARGO_PKG_VERSION"))),
+    );
+    Client::builder()
+        .no_proxy()
+        .redirect(Policy::none())
+        .referer(false)
+        .retry(reqwest::retry::never())
+        .dns_resolver(guard::GuardedResolver(policy))
+        .connect_timeout(CONNECT_TIMEOUT)
+        .pool_idle_timeout(IDLE_CONNECTION)
+        .default_headers([agent].into_iter().collect())
+        .build()
+        .map_err(|error| innermost(&error))
+}
+
+fn failed(error: reqwest::Error) -> OutboundError {
+    let error = error.without_url();
+    if let Some(refusal) = refusal(&error) {
+        OutboundError::Refused(refusal)
+    } else if error.is_timeout() {
+        OutboundError::TimedOut
+    } else if error.is_connect() || error.is_builder() {
+        OutboundError::NotSent(innermost(&error))
+    } else {
+        OutboundError::Lost(innermost(&error))
+    }
+}
+
+/// The resolver's refusal, which the client wraps.
+fn refusal(error: &reqwest::Error) -> Option<Refusal> {
+    causes(error).find_map(|cause| cause.downcast_ref().cloned())
+}
+
+/// The cause that says most: "connection refused" rather than "error sending request".
+fn innermost(error: &reqwest::Error) -> String {
+    causes(error).last().map_or_else(|| error.to_string(), ToString::to_string)
+}
+
+fn causes<'a>(error: &'a reqwest::Error) -> impl Iterator<Item = &'a (dyn std::error::Error + 'static)> {
+    std::iter::successors(error.source(), |cause: &&(dyn std::error::Error + 'static)| (*cause).source())
+}

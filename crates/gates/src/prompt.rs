@@ -1,0 +1,96 @@
+//! What every adapter says in the same words.
+
+use nylorun_domain::hash::sha256_hex;
+use nylorun_domain::id::{CallId, InvocationId};
+use nylorun_domain::json::{Json, Text, Value};
+use nylorun_domain::model::Prompt;
+use nylorun_domain::tool::ToolOutcome;
+use serde_json::value::RawValue;
+
+/// The system text: the instructions, and what is said of the output schema. Empty when there is nothing to say.
+pub(crate) fn system_text(prompt: &Prompt) -> String {
+    let mut paragraphs = prompt.instructions.clone();
+    if let Some(schema) = &prompt.output_schema {
+        paragraphs.push(format!(
+            "Your final answer must be one JSON document that follows this JSON Schema, with no other text around it:\n{}",
+            schema.as_str()
+        ));
+    }
+    paragraphs.join("\n\n")
+}
+
+/// What a tool gave, as text: a string as it is, anything else as JSON.
+pub(crate) fn outcome_text(outcome: &ToolOutcome) -> String {
+    match outcome {
+        ToolOutcome::Completed { output } => match output.value() {
+            Value::String(text) => text.lossy().into_owned(),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => outgoing(output),
+        },
+        ToolOutcome::Failed { code, message } => {
+            let error = Value::object([("code", Value::from(code.as_str())), ("message", message.as_str().into())]);
+            Value::object([("error", error)]).to_json().as_str().to_owned()
+        }
+    }
+}
+
+/// A call id for a model that gave none, or gave one twice: the same at each reading of the same answer.
+pub(crate) fn made_call_id(invocation: &InvocationId, at: usize) -> CallId {
+    let digest = sha256_hex(invocation.as_str().as_bytes());
+    CallId::from_trusted(format!("call_{}_{at}", &digest[..16]))
+}
+
+/// JSON text for a provider: as written, but with U+FFFD in the place of lone surrogates, which many refuse.
+pub(crate) fn outgoing(json: &Json) -> String {
+    let text = json.as_str();
+    if !text.contains("\\ud") && !text.contains("\\uD") {
+        return text.to_owned();
+    }
+    well_formed(json.value()).to_json().as_str().to_owned()
+}
+
+/// [`outgoing`], to stand inside a request's body as it is.
+pub(crate) fn raw(json: &Json) -> Box<RawValue> {
+    raw_text(outgoing(json))
+}
+
+/// JSON text that is known to be JSON.
+pub(crate) fn raw_text(text: String) -> Box<RawValue> {
+    RawValue::from_string(text).unwrap_or_else(|_| RawValue::NULL.to_owned())
+}
+
+fn well_formed(value: Value) -> Value {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => value,
+        Value::String(text) => Value::String(lossy(&text)),
+        Value::Array(items) => Value::Array(items.into_iter().map(well_formed).collect()),
+        Value::Object(members) => {
+            Value::Object(members.into_iter().map(|(name, value)| (lossy(&name), well_formed(value))).collect())
+        }
+    }
+}
+
+fn lossy(text: &Text) -> Text {
+    text.lossy().into_owned().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lone_surrogates_leave_as_replacement_characters() {
+        let written = Json::parse(r#"{"a\ud800": ["x\uDC00y", "\ud834\udd1e", 1.0]}"#).unwrap();
+        assert_eq!(outgoing(&written), "{\"a\u{fffd}\":[\"x\u{fffd}y\",\"𝄞\",1.0]}");
+        let plain = Json::parse(r#"{ "a" : "\u0000" }"#).unwrap();
+        assert_eq!(outgoing(&plain), r#"{ "a" : "\u0000" }"#);
+    }
+
+    #[test]
+    fn outcomes_read_as_the_model_expects() {
+        let completed = |json: &str| outcome_text(&ToolOutcome::Completed { output: Json::from_trusted(json) });
+        assert_eq!(completed(r#""a\nb""#), "a\nb");
+        assert_eq!(completed(r#"{"exitCode":0}"#), r#"{"exitCode":0}"#);
+        let failed = outcome_text(&ToolOutcome::failed("sandbox.not_found", "No \"a\""));
+        assert_eq!(failed, r#"{"error":{"code":"sandbox.not_found","message":"No \"a\""}}"#);
+    }
+}

@@ -1,0 +1,226 @@
+//! The request.
+
+use nylorun_domain::json::{Json, Text, Value};
+use nylorun_domain::model::{Candidate, OutputPart, PromptItem, ToolCall, ToolInput, ToolResult, ToolSpec};
+use nylorun_domain::tool::ToolOutcome;
+use reqwest::header::HeaderValue;
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use crate::failure::Fault;
+use crate::outbound::{OutboundRequest, credential};
+use crate::prompt::{outcome_text, raw, raw_text, system_text};
+use crate::providers::{Target, bad_key};
+
+const BASE_URL: &str = "https://api.anthropic.com/v1";
+const VERSION: &str = "2023-06-01";
+/// The API refuses a message without any text.
+const NOTHING: &str = "(empty)";
+/// How many messages of the user end a stretch that is cached: the newest, and the one whose cache this call can read.
+const CACHED_MESSAGES: usize = 2;
+
+/// The request of a call. The key stands in the `x-api-key` header and nowhere else.
+pub(crate) fn request(target: &Target<'_>) -> Result<OutboundRequest, Fault> {
+    let prompt = &target.call.prompt;
+    let system = Some(system_text(prompt)).filter(|text| !text.is_empty());
+    let mut messages = messages(target);
+    mark_for_cache(&mut messages);
+    let mut tools: Vec<_> = prompt.tools.iter().map(Tool::new).collect();
+    if let (None, Some(last)) = (&system, tools.last_mut()) {
+        last.cache_control = Some(CacheControl::SHORT);
+    }
+    let body = Body {
+        model: &target.model.model,
+        max_tokens: target.output_limit(),
+        system: system.map(|text| vec![Block::new(Content::Text { text }).cached()]).unwrap_or_default(),
+        tools,
+        messages,
+        stream: true,
+    };
+    let mut request = target.post(target.access.base_url.as_deref().unwrap_or(BASE_URL), "/messages", &body)?;
+    request.headers.insert("anthropic-version", HeaderValue::from_static(VERSION));
+    request.headers.insert("x-api-key", credential(target.access.key.expose()).ok_or_else(bad_key)?);
+    Ok(request)
+}
+
+#[derive(Serialize)]
+struct Body<'a> {
+    model: &'a str,
+    max_tokens: i64,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    system: Vec<Block<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<Tool<'a>>,
+    messages: Vec<Message<'a>>,
+    stream: bool,
+}
+
+#[derive(Clone, Copy, Serialize)]
+struct CacheControl {
+    r#type: &'static str,
+}
+
+impl CacheControl {
+    /// Kept for five minutes (engine b.10, short retention).
+    const SHORT: Self = Self { r#type: "ephemeral" };
+}
+
+#[derive(Serialize)]
+struct Message<'a> {
+    role: Role,
+    content: Vec<Block<'a>>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Role {
+    User,
+    Assistant,
+}
+
+#[derive(Serialize)]
+struct Block<'a> {
+    #[serde(flatten)]
+    content: Content<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_control: Option<CacheControl>,
+}
+
+impl<'a> Block<'a> {
+    fn new(content: Content<'a>) -> Self {
+        Self { content, cache_control: None }
+    }
+
+    fn cached(self) -> Self {
+        Self { cache_control: Some(CacheControl::SHORT), ..self }
+    }
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Content<'a> {
+    Text {
+        text: String,
+    },
+    Thinking {
+        thinking: String,
+        signature: String,
+    },
+    RedactedThinking {
+        data: String,
+    },
+    ToolUse {
+        id: String,
+        name: &'a str,
+        input: Box<RawValue>,
+    },
+    ToolResult {
+        tool_use_id: String,
+        content: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        is_error: Option<bool>,
+    },
+}
+
+#[derive(Serialize)]
+struct Tool<'a> {
+    name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description: Option<&'a str>,
+    input_schema: Box<RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_control: Option<CacheControl>,
+}
+
+impl<'a> Tool<'a> {
+    fn new(tool: &'a ToolSpec) -> Self {
+        let input_schema = raw(&tool.input_schema);
+        Self { name: &tool.name, description: tool.description.as_deref(), input_schema, cache_control: None }
+    }
+}
+
+fn messages<'a>(target: &Target<'a>) -> Vec<Message<'a>> {
+    let mut messages: Vec<Message<'a>> = Vec::new();
+    for item in &target.call.prompt.items {
+        let (role, content) = match item {
+            PromptItem::User(texts) => (Role::User, user(texts)),
+            PromptItem::Assistant(candidate) => (Role::Assistant, assistant(candidate, target)),
+            PromptItem::ToolResults(results) => (Role::User, results.iter().map(tool_result).collect()),
+        };
+        let content = content.into_iter().map(Block::new);
+        match messages.last_mut() {
+            Some(last) if last.role == role => last.content.extend(content),
+            Some(_) | None => messages.push(Message { role, content: content.collect() }),
+        }
+    }
+    // An answer that held nothing cannot be said again.
+    messages.retain(|message| !message.content.is_empty());
+    messages
+}
+
+fn mark_for_cache(messages: &mut [Message<'_>]) {
+    for message in messages.iter_mut().rev().filter(|message| message.role == Role::User).take(CACHED_MESSAGES) {
+        if let Some(last) = message.content.last_mut() {
+            last.cache_control = Some(CacheControl::SHORT);
+        }
+    }
+}
+
+fn user<'a>(texts: &[Text]) -> Vec<Content<'a>> {
+    let blocks: Vec<_> = texts.iter().filter_map(text).collect();
+    if blocks.is_empty() { vec![Content::Text { text: NOTHING.to_owned() }] } else { blocks }
+}
+
+/// A text block; the API refuses one that is blank.
+fn text<'a>(text: &Text) -> Option<Content<'a>> {
+    let text = text.lossy();
+    (!text.trim().is_empty()).then(|| Content::Text { text: text.into_owned() })
+}
+
+fn assistant<'a>(candidate: &'a Candidate, target: &Target<'_>) -> Vec<Content<'a>> {
+    let same_model = candidate.model == target.model;
+    let blocks = candidate.parts.iter().filter_map(|part| match part {
+        OutputPart::Text(said) => text(said),
+        OutputPart::Reasoning { text, signature } if same_model => thinking(text, signature.as_ref()?),
+        OutputPart::Reasoning { .. } => None,
+        OutputPart::ToolCall(call) => Some(tool_use(call)),
+    });
+    blocks.collect()
+}
+
+/// A block of thinking, as the API gave it: see the reader for the signature's shape.
+fn thinking<'a>(text: &Text, signature: &Json) -> Option<Content<'a>> {
+    let signature = signature.value();
+    let field = |name| signature.get(name).and_then(Value::as_str).map(str::to_owned);
+    match field("data") {
+        Some(data) => Some(Content::RedactedThinking { data }),
+        None => Some(Content::Thinking { thinking: text.lossy().into_owned(), signature: field("signature")? }),
+    }
+}
+
+fn tool_use(call: &ToolCall) -> Content<'_> {
+    let input = match &call.input {
+        ToolInput::Json(json) if json.as_str().starts_with('{') => raw(json),
+        // The API takes objects alone.
+        ToolInput::Json(json) => raw_text(format!(r#"{{"input":{}}}"#, raw(json).get())),
+        ToolInput::Malformed(text) => {
+            let written = Value::from(text.lossy().into_owned());
+            raw_text(Value::object([("malformed", written)]).to_json().as_str().to_owned())
+        }
+    };
+    Content::ToolUse { id: tool_use_id(call.call_id.as_str()), name: &call.name, input }
+}
+
+fn tool_result<'a>(result: &ToolResult) -> Content<'a> {
+    let is_error = match &result.outcome {
+        ToolOutcome::Completed { .. } => None,
+        ToolOutcome::Failed { .. } => Some(true),
+    };
+    let content = outcome_text(&result.outcome);
+    Content::ToolResult { tool_use_id: tool_use_id(result.call_id.as_str()), content, is_error }
+}
+
+/// The API takes letters, digits, `_` and `-`; another provider's call ids may hold more.
+fn tool_use_id(id: &str) -> String {
+    id.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' }).collect()
+}
