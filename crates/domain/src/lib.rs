@@ -2,6 +2,7 @@
 //!
 //! Modules stand in reading order.
 
+pub mod caller;
 pub mod change;
 pub mod check;
 pub mod effect;

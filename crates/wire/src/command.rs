@@ -159,3 +159,47 @@ impl Accepted {
         ])
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use nylorun_domain::json::{Json, Text};
+    use nylorun_domain::transcript::Input;
+
+    use super::{Command, CommandKind, WhenBusy};
+    use crate::body::Body;
+    use crate::error::Rejection;
+
+    fn read(members: &str) -> Result<Command, Rejection> {
+        let text = format!(r#"{{"requestId":"r","idempotencyKey":"k",{members}}}"#);
+        Command::read(&Body::new(Json::parse(&text).unwrap()))
+    }
+
+    #[test]
+    fn content_is_kept_as_written() {
+        let message = |input| CommandKind::Message { input, manifest: None, when_busy: WhenBusy::Reject };
+        let lone = read(r#""type":"message","content":"a\ud800\u0000""#).unwrap();
+        assert_eq!(lone.kind, message(Input::Content(Text::from_utf16(vec![0x61, 0xd800, 0]))));
+        let data = read(r#""type":"message","data":{ "x" : 1.50 }"#).unwrap();
+        assert_eq!(data.kind, message(Input::Data(Json::from_trusted(r#"{ "x" : 1.50 }"#))));
+        let parts = read(r#""type":"message","parts":[{"type":"text","text":"a"}]"#).unwrap();
+        assert_eq!(parts.kind, message(Input::Parts(vec![Text::from("a")])));
+    }
+
+    #[test]
+    fn the_body_hash_leaves_out_the_request_id_alone() {
+        let hash = |text: &str| Command::read(&Body::new(Json::parse(text).unwrap())).unwrap().body_hash;
+        let one = hash(r#"{"requestId":"1","idempotencyKey":"k","type":"cancel"}"#);
+        assert_eq!(hash(r#"{"type":"cancel","requestId":"2","idempotencyKey":"k"}"#), one);
+        assert_ne!(hash(r#"{"requestId":"1","idempotencyKey":"l","type":"cancel"}"#), one);
+    }
+
+    #[test]
+    fn refuses_what_is_not_served_yet() {
+        let queued = read(r#""type":"message","content":"a","whenBusy":"queue""#).unwrap_err();
+        assert_eq!(queued.status, 400);
+        assert!(queued.message.unwrap().contains(r#""path":["whenBusy"]"#));
+        let file = read(r#""type":"message","parts":[{"type":"file","artifactId":"af_1"}]"#).unwrap_err();
+        assert_eq!((file.status, file.message.as_deref()), (404, Some("Artifact not found")));
+        assert!(read(r#""type":"message","content":"a","whenBusy":"reject""#).is_ok());
+    }
+}

@@ -1,6 +1,8 @@
 //! Sessions on the wire (api 2.2).
 
-use nylorun_domain::check::Problems;
+use std::collections::HashSet;
+
+use nylorun_domain::check::{Path, ProblemCode, Problems};
 use nylorun_domain::effect::EffectKind;
 use nylorun_domain::grammar::parse_memory_mib;
 use nylorun_domain::id::{AgentId, EffectId, SessionId, TurnId, UserId};
@@ -98,6 +100,7 @@ impl SandboxChoice {
 impl OpenSession {
     /// Reads a body that follows the route's schema.
     pub fn read(body: &Body) -> Result<Self, Problems> {
+        refuse_repetitions(body)?;
         let selections = body.value().get("credentialSelections").and_then(Value::as_array);
         Ok(Self {
             request_id: body.text("requestId")?,
@@ -110,6 +113,28 @@ impl OpenSession {
             identity: body.identity(&["requestId", "vaultIds", "credentialSelections"]),
         })
     }
+}
+
+/// No vault twice, and no server with two selections.
+fn refuse_repetitions(body: &Body) -> Result<(), Problems> {
+    let mut problems = Problems::default();
+    let items = |name| body.value().get(name).and_then(Value::as_array).unwrap_or_default();
+    let vaults = Path::ROOT.name("vaultIds");
+    for at in repeated(items("vaultIds").iter().map(Value::as_str)) {
+        problems.add(ProblemCode::Custom, &vaults.index(at), "The vault is named twice");
+    }
+    let selections = Path::ROOT.name("credentialSelections");
+    let servers = items("credentialSelections").iter().map(|item| item.get("serverName").and_then(Value::as_str));
+    for at in repeated(servers) {
+        problems.add(ProblemCode::Custom, &selections.index(at).name("serverName"), "The server is named twice");
+    }
+    problems.or(())
+}
+
+/// Where something stands that stood before.
+fn repeated<'a>(texts: impl Iterator<Item = Option<&'a str>>) -> Vec<usize> {
+    let mut seen = HashSet::new();
+    texts.enumerate().filter(|(_, text)| !seen.insert(*text)).map(|(at, _)| at).collect()
 }
 
 fn read_selections(items: &[Value]) -> Result<Vec<CredentialSelection>, Problems> {
@@ -297,5 +322,58 @@ impl PinnedManifest {
             ("implementationVersion", Value::from(self.implementation_version.as_str())),
             ("manifest", self.manifest.value()),
         ])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nylorun_domain::json::Json;
+
+    use super::{OpenSession, SandboxChoice};
+    use crate::body::Body;
+    use crate::schema::bodies::OPEN_SESSION;
+
+    fn read(members: &str) -> OpenSession {
+        let text = format!(r#"{{"requestId":"r","agentId":"a","ownerUserId":"u"{members}}}"#);
+        let body = Body::new(Json::parse(&text).unwrap());
+        assert_eq!(OPEN_SESSION.check(body.value()), Ok(()));
+        OpenSession::read(&body).unwrap()
+    }
+
+    #[test]
+    fn reads_every_choice_of_a_workspace() {
+        let choice = |sandbox: &str| read(&format!(r#","sandbox":{sandbox}"#)).sandbox;
+        assert_eq!(read("").sandbox, SandboxChoice::Default);
+        assert_eq!(choice("false"), SandboxChoice::None);
+        assert_eq!(choice(r#"{"id":"a/b"}"#), SandboxChoice::Environment("a/b".to_owned()));
+        let inline =
+            |network_allow, cpus, memory_mib| SandboxChoice::Inline { image: None, network_allow, cpus, memory_mib };
+        assert_eq!(choice("{}"), inline(vec![], None, None));
+        assert_eq!(
+            choice(r#"{"network":{"allow":["a.b"]},"resources":{"cpus":2,"memory":"1GiB"}}"#),
+            inline(vec!["a.b".to_owned()], Some(2), Some(1024))
+        );
+    }
+
+    #[test]
+    fn identity_leaves_out_what_may_change() {
+        let one = read(r#","vaultIds":["v"],"info":{"a":1}"#);
+        let same = read(r#","info":{ "a":1.0 }"#);
+        let other = read(r#","info":{"a":2}"#);
+        assert_eq!(one.identity, same.identity);
+        assert_ne!(one.identity, other.identity);
+        assert_eq!((one.vault_ids, same.vault_ids), (Some(vec!["v".to_owned()]), None));
+        assert_eq!(same.info.unwrap().as_str(), r#"{ "a":1.0 }"#);
+    }
+
+    #[test]
+    fn refuses_repetitions_with_their_place() {
+        let text = r#"{"requestId":"r","agentId":"a","ownerUserId":"u","vaultIds":["v","w","v"],
+            "credentialSelections":[{"serverName":"s","credentialId":"1"},{"serverName":"s","credentialId":"2"}]}"#;
+        let problems = OpenSession::read(&Body::new(Json::parse(text).unwrap())).unwrap_err();
+        assert_eq!(
+            problems.to_string(),
+            "vaultIds.2: The vault is named twice\ncredentialSelections.1.serverName: The server is named twice"
+        );
     }
 }

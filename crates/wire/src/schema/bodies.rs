@@ -1,0 +1,279 @@
+//! The schemas of request bodies, by resource (api 2, 3; `decisions.md`).
+
+use super::{
+    Alternative, Claim, Constant, DURATION, HOST_PATTERN, HTTP_URL, ID, IDEMPOTENCY_KEY, MAX_SAFE, Member, Others,
+    PLAIN, PROVIDER, SANDBOX_ID, SIZE, Schema, Shape, TEXT, list_of, optional, required, strict,
+};
+use super::{CONTENT, COUNT};
+
+/// `PUT /v1/agents/{agentId}`
+pub const SAVE_AGENT: Schema = Schema::Object(&strict(&[
+    required("requestId", ID),
+    required("manifest", Schema::AnyObject),
+    required("implementationVersion", ID),
+]));
+
+/// `PUT /v1/sessions/{id}`
+pub const OPEN_SESSION: Schema = Schema::Object(&strict(&[
+    required("requestId", ID),
+    required("agentId", ID),
+    required("ownerUserId", ID),
+    optional("info", Schema::AnyObject),
+    optional("vaultIds", list_of(&ID)),
+    optional("credentialSelections", list_of(&SELECTION)),
+    optional("sandbox", SANDBOX),
+]));
+
+const SELECTION: Schema = Schema::Object(&strict(&[required("serverName", ID), required("credentialId", ID)]));
+
+const SANDBOX: Schema = Schema::FirstOf(&[
+    Alternative { claims: Claim::Booleans, schema: Schema::Constant(Constant::False) },
+    Alternative { claims: Claim::ObjectsWith("id"), schema: Schema::Object(&strict(&[required("id", SANDBOX_ID)])) },
+    Alternative { claims: Claim::ObjectsWith("session"), schema: Schema::Object(&strict(&[required("session", ID)])) },
+    Alternative { claims: Claim::TheRest, schema: INLINE_SANDBOX },
+]);
+
+/// A workspace described where it is asked for.
+const INLINE_SANDBOX: Schema = Schema::Object(&strict(&[
+    optional("image", ID),
+    optional("network", Schema::Object(&strict(&[optional("allow", list_of(&HOST_PATTERN))]))),
+    optional("resources", RESOURCES),
+]));
+
+const RESOURCES: Schema =
+    Schema::Object(&strict(&[optional("cpus", Schema::Integer { min: 1, max: 64 }), optional("memory", SIZE)]));
+
+/// `POST /v1/sessions/{id}/commands`
+pub const COMMAND: Schema = Schema::Tagged {
+    tag: "type",
+    cases: &[
+        ("message", Shape { members: MESSAGE, exactly_one: &[&["content", "data", "parts"]], others: Others::Refused }),
+        (
+            "approve",
+            strict(&[
+                required("requestId", ID),
+                required("idempotencyKey", IDEMPOTENCY_KEY),
+                required("interactionId", ID),
+                required("approved", Schema::Bool),
+            ]),
+        ),
+        (
+            "respond",
+            strict(&[
+                required("requestId", ID),
+                required("idempotencyKey", IDEMPOTENCY_KEY),
+                required("interactionId", ID),
+                required("value", Schema::Any),
+            ]),
+        ),
+        (
+            "cancel",
+            strict(&[required("requestId", ID), required("idempotencyKey", IDEMPOTENCY_KEY), optional("reason", TEXT)]),
+        ),
+    ],
+};
+
+const MESSAGE: &[Member] = &[
+    required("requestId", ID),
+    required("idempotencyKey", IDEMPOTENCY_KEY),
+    optional("content", CONTENT),
+    optional("data", Schema::Any),
+    optional("parts", Schema::Array { of: &PART, min: 1, max: 32 }),
+    optional("manifest", Schema::AnyObject),
+    optional("whenBusy", Schema::Words(&["reject", "queue", "steer"])),
+];
+
+const PART: Schema = Schema::Tagged {
+    tag: "type",
+    cases: &[
+        ("text", strict(&[required("text", CONTENT)])),
+        ("file", strict(&[required("artifactId", ID), optional("version", Schema::Integer { min: 1, max: MAX_SAFE })])),
+    ],
+};
+
+/// `POST /v1/sessions/{id}/effects/{effectId}/settle`
+pub const SETTLE: Schema = Schema::Object(&strict(&[
+    required("requestId", ID),
+    required("idempotencyKey", IDEMPOTENCY_KEY),
+    required("outcome", SETTLED_OUTCOME),
+]));
+
+const SETTLED_OUTCOME: Schema = Schema::Object(&Shape {
+    members: &[
+        optional("value", Schema::Any),
+        optional("error", PLAIN),
+        optional("retry", Schema::Constant(Constant::True)),
+    ],
+    exactly_one: &[&["value", "error", "retry"]],
+    others: Others::Refused,
+});
+
+/// `PUT /v1/tenant/model`
+pub const PUT_MODEL: Schema = Schema::Object(&strict(&[
+    required("requestId", ID),
+    required("idempotencyKey", IDEMPOTENCY_KEY),
+    required("provider", PROVIDER),
+    required("model", ID),
+    optional("baseUrl", HTTP_URL),
+    optional("settings", MODEL_SETTINGS),
+    required("auth", MODEL_AUTH),
+]));
+
+const MODEL_SETTINGS: Schema = Schema::Object(&strict(&[
+    optional("contextWindow", Schema::Integer { min: 1024, max: MAX_SAFE }),
+    optional("maxTokens", Schema::Integer { min: 1, max: MAX_SAFE }),
+    optional("reasoning", Schema::Bool),
+    optional("compat", Schema::AnyObject),
+]));
+
+const MODEL_AUTH: Schema = Schema::Tagged {
+    tag: "type",
+    cases: &[
+        ("api_key", strict(&[required("key", PLAIN), optional("env", Schema::Map(&PLAIN))])),
+        (
+            "oauth",
+            Shape {
+                members: &[required("refresh", PLAIN), required("access", PLAIN), required("expires", COUNT)],
+                exactly_one: &[],
+                others: Others::Kept,
+            },
+        ),
+    ],
+};
+
+/// `PUT /v1/tenant/model/selection`
+pub const SELECT_MODEL: Schema = Schema::Object(&strict(&[
+    required("requestId", ID),
+    required("idempotencyKey", IDEMPOTENCY_KEY),
+    required("provider", PROVIDER),
+    required("model", ID),
+    optional("baseUrl", HTTP_URL),
+]));
+
+/// `PUT /v1/tenant/config/seed`
+pub const SEED: Schema = Schema::Object(&strict(&[
+    required("requestId", ID),
+    optional(
+        "sandbox",
+        Schema::Object(&strict(&[
+            optional("backend", Schema::Words(&["auto", "virtual"])),
+            optional("config", SANDBOX_SETTINGS),
+        ])),
+    ),
+    optional(
+        "model",
+        Schema::Object(&strict(&[
+            required("provider", PROVIDER),
+            required("model", ID),
+            optional("baseUrl", HTTP_URL),
+            optional("settings", MODEL_SETTINGS),
+            required("auth", MODEL_AUTH),
+        ])),
+    ),
+    optional("fixtureModel", Schema::Constant(Constant::True)),
+]));
+
+/// A tenant's sandbox settings (api 3.6), without `requestId`.
+pub const SANDBOX_SETTINGS: Schema = Schema::Object(&strict(&[
+    optional(
+        "default",
+        Schema::FirstOf(&[
+            Alternative { claims: Claim::Strings, schema: Schema::Words(&["none", "virtual"]) },
+            Alternative { claims: Claim::TheRest, schema: INLINE_SANDBOX },
+        ]),
+    ),
+    optional(
+        "limits",
+        Schema::Object(&strict(&[
+            optional("network", list_of(&HOST_PATTERN)),
+            optional("resources", RESOURCES),
+            optional("defaultResources", RESOURCES),
+            optional("idle", DURATION),
+            optional("sandboxes", Schema::Integer { min: 0, max: 100_000 }),
+            optional("ttl", DURATION),
+        ])),
+    ),
+    optional(
+        "lifecycle",
+        Schema::Object(&strict(&[
+            optional("onExpiry", Schema::Words(&["retain", "delete"])),
+            optional("stopGrace", DURATION),
+        ])),
+    ),
+    optional("placement", Schema::Map(&PLACEMENT)),
+]));
+
+const PLACEMENT: Schema = Schema::Object(&strict(&[required(
+    "hosts",
+    Schema::Array { of: &Schema::Words(&["harness-container", "sandbox"]), min: 1, max: usize::MAX },
+)]));
+
+/// `POST /v1/sessions/{id}/sandbox/{tool}`: the tool itself judges its input.
+pub const TOOL_INPUT: Schema = Schema::AnyObject;
+
+#[cfg(test)]
+mod tests {
+    use nylorun_domain::json::Json;
+
+    use super::super::{bad_samples, sample};
+    use super::{COMMAND, OPEN_SESSION, PUT_MODEL, SAVE_AGENT, SEED, SELECT_MODEL, SETTLE, Schema};
+
+    const ALL: [(&str, Schema); 7] = [
+        ("SAVE_AGENT", SAVE_AGENT),
+        ("OPEN_SESSION", OPEN_SESSION),
+        ("COMMAND", COMMAND),
+        ("SETTLE", SETTLE),
+        ("PUT_MODEL", PUT_MODEL),
+        ("SELECT_MODEL", SELECT_MODEL),
+        ("SEED", SEED),
+    ];
+
+    #[test]
+    fn samples_follow_their_schema() {
+        for (name, schema) in ALL {
+            assert_eq!(schema.check(&sample(&schema)), Ok(()), "{name}");
+        }
+    }
+
+    #[test]
+    fn every_bad_sample_is_refused_for_what_is_wrong_with_it() {
+        for (name, schema) in ALL {
+            let bad = bad_samples(&schema);
+            assert!(bad.len() > 10, "{name}");
+            for bad in bad {
+                let problems = schema.check(&bad.value).expect_err(&format!("{name}: {}", bad.what));
+                let said = problems.iter().any(|problem| problem.code == bad.code && problem.path == bad.path);
+                assert!(said, "{name}: {}: {:?} {:?} is not in {problems:?}", bad.what, bad.code, bad.path);
+            }
+        }
+    }
+
+    #[test]
+    fn all_problems_are_told_at_once_with_their_paths() {
+        let body = r#"{"requestId":"","agentId":7,"sandbox":{"network":{"allow":["http://x"]},"resources":{"cpus":65}},"x":1}"#;
+        let problems = OPEN_SESSION.check(&Json::parse(body).unwrap().value()).unwrap_err();
+        let said: Vec<_> = problems.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            said,
+            [
+                "requestId: Too small: expected string to have >=1 characters",
+                "agentId: Invalid input: expected string, received number",
+                "ownerUserId: Invalid input: required, received undefined",
+                "sandbox.network.allow.0: Invalid string: expected a host name such as api.example.com or *.example.com",
+                "sandbox.resources.cpus: Too big: expected number to be <=64",
+                "Unrecognized key: \"x\"",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_message_holds_exactly_one_content() {
+        let check = |body: &str| COMMAND.check(&Json::parse(body).unwrap().value());
+        let ids = r#""requestId":"r","idempotencyKey":"k","type":"message""#;
+        assert_eq!(check(&format!(r#"{{{ids},"data":null}}"#)), Ok(()));
+        assert_eq!(check(&format!(r#"{{{ids},"content":"\ud800"}}"#)), Ok(()));
+        for wrong in [String::new(), r#","content":"a","data":1"#.to_owned(), r#","content":"""#.to_owned()] {
+            assert!(check(&format!("{{{ids}{wrong}}}")).is_err(), "{wrong}");
+        }
+    }
+}
