@@ -14,7 +14,7 @@ pub struct Stamp<'a> {
     /// The time of the decision.
     pub now: Millis,
     /// Makes a UUID.
-    pub uuid: &'a dyn Fn() -> String,
+    pub uuid: &'a (dyn Fn() -> String + Sync),
 }
 
 /// One transaction on one session.

@@ -56,9 +56,9 @@ pub enum Payload {
     /// `command.message`
     CommandMessage {
         /// The caller's name for the request.
-        request_id: Text,
+        request_id: String,
         /// Its idempotency key.
-        idempotency_key: Text,
+        idempotency_key: String,
         /// What it said.
         input: Input,
         /// The turn's own manifest.
@@ -118,9 +118,9 @@ pub enum Payload {
     /// `effect.settled`
     EffectSettled {
         /// The caller's name for the request.
-        request_id: Text,
+        request_id: String,
         /// Its idempotency key.
-        idempotency_key: Text,
+        idempotency_key: String,
         /// The effect.
         effect_id: EffectId,
         /// What it is taken to have given; `None` when it is to run again.

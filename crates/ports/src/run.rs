@@ -9,8 +9,8 @@ use nylorun_domain::effect::{Effect, EffectOutcome};
 use nylorun_domain::id::{AgentId, EffectId, SessionId, TurnId};
 use nylorun_domain::manifest::AgentManifest;
 pub use nylorun_domain::segment::{EffectReport, EffectResult, IntentAnswer, Next, TurnEnd, TurnOutput};
-use nylorun_domain::transcript::{Edit, Entry, Input};
-use nylorun_domain::workspace::{WorkspaceEvent, WorkspaceKey, WorkspaceRecord, WorkspaceSpec};
+use nylorun_domain::transcript::{Entry, Input};
+use nylorun_domain::workspace::{WorkspaceKey, WorkspaceSpec};
 
 use crate::BoxFuture;
 use crate::abort::Abort;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use nylorun_domain::event::{Event, Visibility};
 use nylorun_domain::id::{SessionId, TenantId};
+use nylorun_domain::time::Millis;
 use nylorun_domain::transcript::Edit;
 use nylorun_wire::event::{encode, event_type, read_edit};
 
@@ -14,9 +15,8 @@ use crate::{Store, StoreError, params};
 
 const INSERT: &str = "INSERT INTO events (session_id, seq, type, visibility, body, committed_at) VALUES";
 const COLUMNS: usize = 6;
-const RANGE: &str =
-    "SELECT seq, type, visibility, body FROM events WHERE session_id = $1 AND seq > $2 ORDER BY seq LIMIT $3";
-const ONE: &str = "SELECT seq, type, visibility, body FROM events WHERE session_id = $1 AND seq = $2";
+const RANGE: &str = "SELECT seq, type, visibility, body, committed_at FROM events WHERE session_id = $1 AND seq > $2 ORDER BY seq LIMIT $3";
+const ONE: &str = "SELECT seq, type, visibility, body, committed_at FROM events WHERE session_id = $1 AND seq = $2";
 const TRANSCRIPT: &str =
     "SELECT body FROM events WHERE session_id = $1 AND seq >= $2 AND type = 'transcript.updated' ORDER BY seq";
 
@@ -38,6 +38,8 @@ pub struct StoredEvent {
     pub visibility: Visibility,
     /// The whole `nylorun.event/2` document.
     pub body: Arc<str>,
+    /// When it was decided; its transaction followed at once.
+    pub committed_at: Millis,
 }
 
 impl StoredEvent {
@@ -48,6 +50,7 @@ impl StoredEvent {
             kind: event_type(&event.payload).into(),
             visibility: event.payload.visibility(),
             body: encode(event, tenant).into(),
+            committed_at: event.time,
         }
     }
 }
@@ -83,19 +86,19 @@ fn read(row: &Row) -> Result<StoredEvent, DbError> {
         kind: row.text_arc(1)?,
         visibility: Visibility::from_wire(row.text(2)?).ok_or_else(|| unknown_word("visibility"))?,
         body: row.text_arc(3)?,
+        committed_at: Millis(row.int(4)?),
     })
 }
 
-pub(crate) fn insert(events: &[Event], tenant: &TenantId) -> Vec<Statement> {
-    let row = |event: &Event| -> Vec<Val> {
-        let stored = StoredEvent::of(event, tenant);
+pub(crate) fn insert(session: &SessionId, events: &[Arc<StoredEvent>]) -> Vec<Statement> {
+    let row = |event: &Arc<StoredEvent>| -> Vec<Val> {
         params![
-            event.session_id.as_str(),
-            stored.seq,
-            stored.kind,
-            stored.visibility.as_str(),
-            stored.body,
-            event.time.0,
+            session.as_str(),
+            event.seq,
+            Arc::clone(&event.kind),
+            event.visibility.as_str(),
+            Arc::clone(&event.body),
+            event.committed_at.0,
         ]
     };
     insert_rows(INSERT, COLUMNS, events.iter().map(row).collect())

@@ -1,5 +1,7 @@
 //! Sessions' rows (api 2.2).
 
+use std::sync::Arc;
+
 use nylorun_domain::change::SessionChange;
 use nylorun_domain::id::{AgentId, SessionId, TurnId, UserId, WorkerId};
 use nylorun_domain::json::{Json, Value};
@@ -8,7 +10,7 @@ use nylorun_domain::time::Millis;
 use nylorun_domain::workspace::WorkspaceSpec;
 
 use crate::db::{DbError, Guard, Row, Statement, Val};
-use crate::{Store, StoreError, WriteError, command, effect, event, params, usage, wake, workspace};
+use crate::{Store, StoreError, StoredEvent, WriteError, command, effect, event, params, usage, wake, workspace};
 
 /// The session's row is not as it was when the change was decided: load it again and decide again.
 pub const STALE_SESSION: Guard = Guard("session revision");
@@ -95,21 +97,26 @@ impl Store {
     ///
     /// [`WriteError::Guard`] with [`STALE_SESSION`]: the row changed meanwhile. [`WriteError::Duplicate`] in `commands`: the
     /// same idempotency key was accepted meanwhile. Both: load again and decide again.
-    pub async fn session_commit(&self, change: &SessionChange) -> Result<(), WriteError> {
-        self.db.write(self.statements(change)).await
+    ///
+    /// Answers the events as they are stored: each is encoded once, and followers share it.
+    pub async fn session_commit(&self, change: &SessionChange) -> Result<Vec<Arc<StoredEvent>>, WriteError> {
+        let events: Vec<_> = change.events.iter().map(|event| Arc::new(StoredEvent::of(event, &self.tenant))).collect();
+        self.db.write(statements(change, &events)).await?;
+        Ok(events)
     }
+}
 
-    /// The row first: on PostgreSQL its lock orders everything else that writes to the session.
-    fn statements(&self, change: &SessionChange) -> Vec<Statement> {
-        let mut statements = vec![Statement::one(UPDATE, update_params(change), STALE_SESSION)];
-        statements.extend(change.command.iter().map(|record| command::insert(&change.session.id, record)));
-        statements.extend(event::insert(&change.events, &self.tenant));
-        statements.extend(effect::apply(&change.session.id, &change.effects));
-        statements.extend(wake::apply(&change.session.id, &change.wake));
-        statements.extend(usage::insert(&change.usage));
-        statements.extend(change.workspaces.iter().map(workspace::upsert));
-        statements
-    }
+/// The row first: on PostgreSQL its lock orders everything else that writes to the session.
+fn statements(change: &SessionChange, events: &[Arc<StoredEvent>]) -> Vec<Statement> {
+    let id = &change.session.id;
+    let mut statements = vec![Statement::one(UPDATE, update_params(change), STALE_SESSION)];
+    statements.extend(change.command.iter().map(|record| command::insert(id, record)));
+    statements.extend(event::insert(id, events));
+    statements.extend(effect::apply(id, &change.effects));
+    statements.extend(wake::apply(id, &change.wake));
+    statements.extend(usage::insert(&change.usage));
+    statements.extend(change.workspaces.iter().map(workspace::upsert));
+    statements
 }
 
 fn insert_params(session: &Session) -> Vec<Val> {

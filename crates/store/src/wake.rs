@@ -4,7 +4,7 @@ use nylorun_domain::change::WakeChange;
 use nylorun_domain::id::{SessionId, WorkerId};
 use nylorun_domain::time::Millis;
 
-use crate::db::Statement;
+use crate::db::{Dialect, Statement};
 use crate::{Store, StoreError, WriteError, params};
 
 const INSERT: &str = "INSERT INTO wakes (id, session_id, reason, created_at) VALUES ($1, $2, $3, $4)";
@@ -34,6 +34,15 @@ impl Store {
     pub async fn worker_last_heartbeat(&self, worker: &WorkerId) -> Result<Option<Millis>, StoreError> {
         let rows = self.db.query(LAST_HEARTBEAT, params![worker.as_str()]).await?;
         Ok(rows.first().map(|row| row.int(0)).transpose()?.map(Millis))
+    }
+
+    /// Whether a worker other than the caller's own is known to be gone (`decisions.md`, Takeover). On SQLite the caller holds the
+    /// home directory's lock, so every other worker is; on PostgreSQL a worker holds a lock on its own connection.
+    pub async fn worker_is_gone(&self, worker: &WorkerId) -> Result<bool, StoreError> {
+        match self.db.dialect() {
+            Dialect::Sqlite => Ok(true),
+            Dialect::Postgres => Ok(false && worker.as_str().is_empty()),
+        }
     }
 
     /// Forgets workers that have been silent since before `before`.

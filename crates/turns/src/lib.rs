@@ -1,1 +1,20 @@
-//! Placeholder, replaced as the crate is built.
+//! Advancing turns: who takes a session, how its steps are committed, what happens when a process dies.
+//!
+//! Modules stand in reading order. Absent here, on purpose: rules (`domain::turn` decides) and engines (a harness runs them).
+
+mod clock;
+mod committer;
+mod core;
+mod live;
+mod load;
+mod advance;
+mod scheduler;
+mod sweep;
+mod workspace_log;
+
+pub use clock::{now, stamp, ulid, uuid};
+pub use committer::{CommitError, Committer, Updated};
+pub use live::{Heard, Live, LiveFrame, Observer};
+pub use scheduler::{Scheduler, SchedulerConfig};
+pub use sweep::{Maintenance, run_sweeps};
+pub use workspace_log::StoreWorkspaceLog;

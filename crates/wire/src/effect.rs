@@ -2,6 +2,7 @@
 
 use nylorun_domain::check::Problems;
 use nylorun_domain::json::{Json, Value};
+use nylorun_domain::turn::SettleOutcome;
 
 use crate::body::{Body, missing, text_of};
 use crate::raw;
@@ -19,17 +20,6 @@ pub struct Settle {
     pub outcome: SettleOutcome,
 }
 
-/// What an uncertain effect is taken to have given.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SettleOutcome {
-    /// It happened and gave this.
-    Value(Json),
-    /// It failed, with this message.
-    Error(String),
-    /// It runs again.
-    Retry,
-}
-
 impl Settle {
     /// Reads a body that follows the route's schema.
     pub fn read(body: &Body) -> Result<Self, Problems> {
@@ -37,20 +27,18 @@ impl Settle {
             request_id: body.text("requestId")?,
             idempotency_key: body.text("idempotencyKey")?,
             body_hash: body.identity(&["requestId"]),
-            outcome: SettleOutcome::read(&body.json("outcome").ok_or_else(|| missing("outcome"))?)?,
+            outcome: read_outcome(&body.json("outcome").ok_or_else(|| missing("outcome"))?)?,
         })
     }
 }
 
-impl SettleOutcome {
-    fn read(outcome: &Json) -> Result<Self, Problems> {
-        let members = outcome.value();
-        if members.get("retry").and_then(Value::as_bool) == Some(true) {
-            return Ok(Self::Retry);
-        }
-        match raw::member(outcome, "value") {
-            Some(value) => Ok(Self::Value(value)),
-            None => Ok(Self::Error(text_of(&members, "error")?)),
-        }
+fn read_outcome(outcome: &Json) -> Result<SettleOutcome, Problems> {
+    let members = outcome.value();
+    if members.get("retry").and_then(Value::as_bool) == Some(true) {
+        return Ok(SettleOutcome::Retry);
+    }
+    match raw::member(outcome, "value") {
+        Some(value) => Ok(SettleOutcome::Value(value)),
+        None => Ok(SettleOutcome::Error(text_of(&members, "error")?)),
     }
 }

@@ -1,24 +1,18 @@
 //! The event envelope `nylorun.event/2` and its payloads (api 4). The record holds the newer names `environment.*`.
 
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use nylorun_domain::effect::EffectOutcome;
 use nylorun_domain::event::{Event, Payload};
-use nylorun_domain::id::{InvocationId, SessionId, TenantId};
-use nylorun_domain::json::{Json, Text, Value, parse};
+use nylorun_domain::id::{InvocationId, TenantId};
+use nylorun_domain::json::{Json, Value, parse};
 use nylorun_domain::model::{Candidate, ToolCall, ToolInput, Usage};
 use nylorun_domain::tool::ToolOutcome;
 use nylorun_domain::transcript::{Edit, Input};
 use nylorun_domain::workspace::WorkspaceEvent;
 
+use crate::cursor;
 use crate::raw::member;
 use crate::transcript::{entry_from_value, entry_to_value};
 use crate::writer::Object;
-
-/// The cursor of a session's event: base64url of `<sessionId>:<seq>` (api 1.12).
-pub fn cursor(session: &SessionId, seq: i64) -> String {
-    URL_SAFE_NO_PAD.encode(format!("{session}:{seq}"))
-}
 
 /// The event's `type`.
 pub fn event_type(payload: &Payload) -> &'static str {
@@ -51,7 +45,7 @@ pub fn encode(event: &Event, tenant: &TenantId) -> String {
     envelope.int("incarnation", 0);
     envelope.int("epoch", event.epoch);
     envelope.int("seq", event.seq);
-    envelope.str("cursor", &cursor(&event.session_id, event.seq));
+    envelope.str("cursor", &cursor::event(&event.session_id, event.seq));
     envelope.str("time", &event.time.to_iso());
     envelope.int("schemaVersion", 1);
     envelope.object("source", |source| {
@@ -115,9 +109,9 @@ fn write_payload(out: &mut Object<'_>, payload: &Payload) {
     }
 }
 
-fn write_command(out: &mut Object<'_>, request_id: &Text, idempotency_key: &Text) {
-    out.text("requestId", request_id);
-    out.text("idempotencyKey", idempotency_key);
+fn write_command(out: &mut Object<'_>, request_id: &str, idempotency_key: &str) {
+    out.str("requestId", request_id);
+    out.str("idempotencyKey", idempotency_key);
 }
 
 fn write_input(out: &mut Object<'_>, input: &Input) {

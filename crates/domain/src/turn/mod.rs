@@ -16,15 +16,14 @@ pub use take::{Owner, Take, release, take};
 
 use crate::change::CommandRecord;
 use crate::id::TurnId;
-use crate::json::Text;
 
 /// What every command carries (api 2.4).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandHead {
     /// The caller's name for the request; never part of its identity.
-    pub request_id: Text,
+    pub request_id: String,
     /// The caller's key.
-    pub idempotency_key: Text,
+    pub idempotency_key: String,
     /// SHA-256 of the body without `requestId`, canonical.
     pub body_hash: String,
 }
@@ -32,9 +31,9 @@ pub struct CommandHead {
 impl CommandHead {
     fn record(&self, turn_id: Option<TurnId>, seq: i64, at: crate::time::Millis) -> CommandRecord {
         CommandRecord {
-            idempotency_key: self.idempotency_key.lossy().into_owned(),
+            idempotency_key: self.idempotency_key.clone(),
             body_hash: self.body_hash.clone(),
-            request_id: self.request_id.lossy().into_owned(),
+            request_id: self.request_id.clone(),
             turn_id,
             seq,
             at,

@@ -5,7 +5,7 @@ use super::{CommandHead, Refusal};
 use crate::change::{EffectChange, EffectRow, SessionChange, Stamp, WakeReason};
 use crate::effect::{EffectKind, EffectOutcome, EffectStatus};
 use crate::event::{Payload, Source};
-use crate::json::{Json, Text};
+use crate::json::Json;
 use crate::session::{Session, Status};
 use crate::tool::ToolOutcome;
 
@@ -24,7 +24,7 @@ pub enum SettleOutcome {
     /// It gave this.
     Value(Json),
     /// It failed, for this reason.
-    Error(Text),
+    Error(String),
     /// It did not happen, or may happen twice: run it again.
     Retry,
 }
@@ -81,9 +81,7 @@ fn outcome_of(effect: &EffectRow, said: SettleOutcome) -> Result<Option<ToolOutc
     match (effect.kind, said) {
         (_, SettleOutcome::Retry) => Ok(None),
         (EffectKind::Tool, SettleOutcome::Value(output)) => Ok(Some(ToolOutcome::Completed { output })),
-        (EffectKind::Tool, SettleOutcome::Error(message)) => {
-            Ok(Some(ToolOutcome::failed("tool.settled", message.lossy().into_owned())))
-        }
+        (EffectKind::Tool, SettleOutcome::Error(message)) => Ok(Some(ToolOutcome::failed("tool.settled", message))),
         (EffectKind::Model | EffectKind::Delegation | EffectKind::Agent, _) => {
             Err(Refusal::OnlyRetry(effect.id.clone()))
         }

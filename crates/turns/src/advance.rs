@@ -1,0 +1,178 @@
+//! One advance: take the session, run its segment, give it back (engine b.4).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use nylorun_domain::change::{EffectRow, SessionChange};
+use nylorun_domain::id::{SessionId, TurnId, WorkerId};
+use nylorun_domain::segment::{Next, TurnEnd, TurnOutput};
+use nylorun_domain::session::Session;
+use nylorun_domain::time::Millis;
+use nylorun_domain::turn::{Journal, Owner, Take, release, take};
+use nylorun_ports::abort::{Abort, AbortKind};
+use nylorun_ports::run::{CoreError, Harness, RunCore, RunEnd, TurnStart};
+use nylorun_store::{Store, StoreError};
+
+use crate::clock::{now, stamp};
+use crate::committer::{CommitError, Committer, Updated};
+use crate::core::SessionCore;
+use crate::load::{self, LoadError, Manifests};
+
+/// How long an owner may be silent before its sessions are taken over (engine b.4).
+pub(crate) const LEASE: Duration = Duration::from_secs(30);
+
+/// What an advance needs.
+pub(crate) struct Advancer {
+    pub(crate) committer: Committer,
+    pub(crate) harness: Arc<dyn Harness>,
+    pub(crate) worker: WorkerId,
+    pub(crate) manifests: Manifests,
+}
+
+/// What an advance comes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Advanced {
+    /// Nothing more to do until the next wake.
+    Done,
+    /// Somebody else has it, or the store did not answer: try again after this long.
+    RetryAfter(Duration),
+    /// The row changed while it was being taken: look again at once.
+    Again,
+}
+
+impl Advancer {
+    fn store(&self) -> &Store {
+        self.committer.store()
+    }
+
+    /// Advances the session's active segment, if there is one to advance.
+    pub(crate) async fn advance(&self, id: &SessionId, abort: Abort) -> Advanced {
+        match self.try_advance(id, abort).await {
+            Ok(advanced) => advanced,
+            Err(error) => {
+                tracing::warn!(session = %id, %error, "an advance could not reach the store");
+                Advanced::RetryAfter(Duration::from_secs(1))
+            }
+        }
+    }
+
+    async fn try_advance(&self, id: &SessionId, abort: Abort) -> Result<Advanced, StoreError> {
+        let Some(session) = self.store().session_get(id).await? else { return Ok(Advanced::Done) };
+        let Some(turn) = session.active_turn_id.clone() else { return Ok(Advanced::Done) };
+        let effects = self.store().effect_list(id, &turn).await?;
+        let owner = self.owner(&session).await?;
+        match take(&session, owner, &effects, &self.worker, &stamp()) {
+            Take::Nothing => Ok(Advanced::Done),
+            Take::Busy => Ok(Advanced::RetryAfter(LEASE / 3)),
+            Take::Uncertain(change) => self.commit_alone(&change).await,
+            Take::Taken(change) => self.run(&session, change, turn, effects, abort).await,
+        }
+    }
+
+    async fn commit_alone(&self, change: &SessionChange) -> Result<Advanced, StoreError> {
+        match self.committer.commit(change).await {
+            Ok(()) => Ok(Advanced::Done),
+            Err(CommitError::Stale) => Ok(Advanced::Again),
+            Err(CommitError::Store(error)) => Err(error),
+        }
+    }
+
+    /// A dead owner is known at once, by the lock that it cannot hold any more; a silent one when its lease has passed
+    /// (`decisions.md`, Takeover).
+    async fn owner(&self, session: &Session) -> Result<Owner, StoreError> {
+        let Some(owner) = &session.owner else { return Ok(Owner::Gone) };
+        // This process runs at most one advance a session, and that is this one.
+        if *owner == self.worker || self.store().worker_is_gone(owner).await? {
+            return Ok(Owner::Gone);
+        }
+        let lease_ms = i64::try_from(LEASE.as_millis()).unwrap_or(i64::MAX);
+        let heard = self.store().worker_last_heartbeat(owner).await?.unwrap_or(Millis(0));
+        Ok(if heard.plus(lease_ms) < now() { Owner::Gone } else { Owner::Alive })
+    }
+
+    async fn run(
+        &self,
+        session: &Session,
+        take: Box<SessionChange>,
+        turn: TurnId,
+        effects: Vec<EffectRow>,
+        abort: Abort,
+    ) -> Result<Advanced, StoreError> {
+        let start = self.start(session, take.session.epoch, &turn, &effects).await;
+        let core = Arc::new(SessionCore::new(self.committer.clone(), take, turn, Journal::of(effects)));
+        let start = match start {
+            Ok(start) => start,
+            Err(LoadError::Store(error)) => return Err(error),
+            Err(LoadError::Incompatible(problem)) => return Ok(fail(&core, "execution.incompatible", problem).await),
+        };
+        let end = self.harness.run(start, Arc::<SessionCore>::clone(&core), abort.clone()).await;
+        let (taken, journal) = core.finish().await;
+        match end {
+            RunEnd::Settled => Ok(Advanced::Done),
+            RunEnd::Released(CoreError::OwnershipLost) if taken.is_none() => Ok(Advanced::Again),
+            RunEnd::Released(CoreError::OwnershipLost | CoreError::TurnCancelled) => Ok(Advanced::Done),
+            RunEnd::Released(CoreError::EffectDrift(effect)) => {
+                let problem = format!("effect {effect} asks for something else than before");
+                Ok(fail(&core, "effect_drift", problem).await)
+            }
+            RunEnd::Released(CoreError::Unavailable(problem)) => {
+                tracing::warn!(session = %session.id, %problem, "a run lost its runtime");
+                Ok(Advanced::RetryAfter(Duration::from_secs(1)))
+            }
+            RunEnd::Stopped => self.stopped(taken, &journal, &abort).await,
+        }
+    }
+
+    async fn start(
+        &self,
+        session: &Session,
+        epoch: i64,
+        turn: &TurnId,
+        effects: &[EffectRow],
+    ) -> Result<TurnStart, LoadError> {
+        let hash = session.turn_manifest_hash.as_ref().unwrap_or(&session.manifest_hash);
+        Ok(TurnStart {
+            session_id: session.id.clone(),
+            agent_id: session.agent_id.clone(),
+            turn_id: turn.clone(),
+            segment: session.segment,
+            epoch,
+            manifest: self.manifests.get(self.store(), hash).await?,
+            input: load::input(self.store(), session).await?,
+            transcript: load::transcript(self.store(), session).await?,
+            outcomes: load::outcomes(effects, session.segment),
+            workspace: load::workspace(self.store(), session),
+        })
+    }
+
+    /// The process stops: the session is given back, so that the next process takes it at once.
+    async fn stopped(&self, taken: Option<Session>, journal: &Journal, abort: &Abort) -> Result<Advanced, StoreError> {
+        let Some(session) = taken else { return Ok(Advanced::Done) };
+        match abort.first_kind() {
+            Some(AbortKind::Cancel | AbortKind::OwnershipLost) => return Ok(Advanced::Done),
+            Some(AbortKind::Shutdown | AbortKind::Deadline) | None => {}
+        }
+        let rows: Vec<EffectRow> = journal.rows().cloned().collect();
+        let epoch = session.epoch;
+        let updated = self.committer.update(&session.id, |current| {
+            let is_ours = current.epoch == epoch && current.owner.as_ref() == Some(&self.worker);
+            Ok::<_, std::convert::Infallible>(is_ours.then(|| release(current, &rows, &stamp())))
+        });
+        match updated.await? {
+            Updated::Missing | Updated::Unchanged(_) | Updated::Committed(_) => Ok(Advanced::Done),
+        }
+    }
+}
+
+/// Fails the turn, since nothing could run it.
+async fn fail(core: &SessionCore, code: &str, message: String) -> Advanced {
+    let end = TurnEnd::Failed { code: code.to_owned(), message };
+    match core.commit(Vec::new(), Next::Output(TurnOutput { end, edits: Vec::new() })).await {
+        Ok(_) | Err(CoreError::TurnCancelled | CoreError::EffectDrift(_)) => Advanced::Done,
+        Err(CoreError::OwnershipLost) => Advanced::Again,
+        Err(CoreError::Unavailable(problem)) => {
+            tracing::warn!(%problem, "a turn could not be failed");
+            Advanced::RetryAfter(Duration::from_secs(1))
+        }
+    }
+}

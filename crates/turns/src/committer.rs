@@ -1,0 +1,109 @@
+//! The one way to commit a session's change: store it, then tell observers. What follows a commit is derived from it.
+
+use nylorun_domain::change::SessionChange;
+use nylorun_domain::id::SessionId;
+use nylorun_domain::session::Session;
+use nylorun_store::{STALE_SESSION, Store, StoreError, WriteError};
+
+use crate::live::Live;
+
+/// Why a change was not committed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CommitError {
+    /// The session changed meanwhile: load it and decide again.
+    #[error("the session changed meanwhile")]
+    Stale,
+    /// The store failed. Whether the change was applied is known to be: no.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Commits changes of sessions.
+#[derive(Clone, Debug)]
+pub struct Committer {
+    store: Store,
+    live: Live,
+}
+
+impl Committer {
+    /// A committer that tells observers through `live`.
+    pub fn new(store: Store, live: Live) -> Self {
+        Self { store, live }
+    }
+
+    /// The store.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Where observers hear.
+    pub fn live(&self) -> &Live {
+        &self.live
+    }
+
+    /// Commits one change and tells its observers.
+    pub async fn commit(&self, change: &SessionChange) -> Result<(), CommitError> {
+        let events = match self.store.session_commit(change).await {
+            Ok(events) => events,
+            Err(WriteError::Guard(STALE_SESSION) | WriteError::Duplicate { .. }) => return Err(CommitError::Stale),
+            Err(WriteError::Guard(guard)) => {
+                tracing::error!(%guard, "a change of a session failed a guard that it does not have");
+                return Err(CommitError::Stale);
+            }
+            Err(WriteError::Db(error)) => return Err(CommitError::Store(error.into())),
+            Err(WriteError::Unknown(error)) => return self.look_again(change, error.into()).await,
+        };
+        self.live.events(&change.session.id, &events);
+        Ok(())
+    }
+
+    /// The commit's answer was lost: the event that it would have written last tells whether it happened.
+    async fn look_again(&self, change: &SessionChange, error: StoreError) -> Result<(), CommitError> {
+        let Some(session) = self.store.session_get(&change.session.id).await? else { return Err(error.into()) };
+        if session.rev == change.before_rev {
+            return Err(error.into());
+        }
+        let happened = match change.events.last() {
+            Some(event) => {
+                let stored = self.store.event_get(&session.id, event.seq).await?;
+                stored.is_some_and(|stored| stored.body.contains(event.id.as_str()))
+            }
+            None => session == change.session,
+        };
+        if happened { Ok(()) } else { Err(CommitError::Stale) }
+    }
+
+    /// Decides and commits until the decision meets the row that it was made on. `decide` answers `None` to leave it.
+    pub async fn update<E>(
+        &self,
+        id: &SessionId,
+        decide: impl Fn(&Session) -> Result<Option<SessionChange>, E>,
+    ) -> Result<Updated<E>, StoreError> {
+        loop {
+            let Some(session) = self.store.session_get(id).await? else { return Ok(Updated::Missing) };
+            let change = match decide(&session) {
+                Ok(Some(change)) => change,
+                Ok(None) => return Ok(Updated::Unchanged(session)),
+                Err(refusal) => return Ok(Updated::Refused(refusal)),
+            };
+            match self.commit(&change).await {
+                Ok(()) => return Ok(Updated::Committed(Box::new(change))),
+                Err(CommitError::Stale) => {}
+                Err(CommitError::Store(error)) => return Err(error),
+            }
+        }
+    }
+}
+
+/// What became of an update.
+#[derive(Clone, Debug)]
+pub enum Updated<E> {
+    /// There is no such session.
+    Missing,
+    /// The decision was to do nothing.
+    Unchanged(Session),
+    /// The decision refused.
+    Refused(E),
+    /// The change was committed.
+    Committed(Box<SessionChange>),
+}

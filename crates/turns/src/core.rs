@@ -1,0 +1,129 @@
+//! The runtime's side of one run: every step of it becomes one commit under the run's epoch.
+
+use nylorun_domain::change::SessionChange;
+use nylorun_domain::effect::Effect;
+use nylorun_domain::id::TurnId;
+use nylorun_domain::json::quoted;
+use nylorun_domain::segment::{EffectReport, IntentAnswer, Next};
+use nylorun_domain::session::Session;
+use nylorun_domain::turn::{Journal, Step, StepError, step};
+use nylorun_ports::BoxFuture;
+use nylorun_ports::models::Delta;
+use nylorun_ports::run::{CoreError, RunCore};
+use tokio::sync::Mutex;
+
+use crate::clock::stamp;
+use crate::committer::{CommitError, Committer};
+
+/// One run's hold on its session.
+pub(crate) struct SessionCore {
+    committer: Committer,
+    session: nylorun_domain::id::SessionId,
+    turn: TurnId,
+    epoch: i64,
+    state: Mutex<State>,
+}
+
+struct State {
+    base: Base,
+    journal: Journal,
+}
+
+/// What the next step is decided upon.
+enum Base {
+    /// The take, not yet committed: it rides with the first step.
+    Taking(Box<SessionChange>),
+    /// The row as this run last wrote or read it.
+    Taken(Box<Session>),
+}
+
+impl SessionCore {
+    /// A run that begins with this take.
+    pub(crate) fn new(committer: Committer, take: Box<SessionChange>, turn: TurnId, journal: Journal) -> Self {
+        Self {
+            committer,
+            session: take.session.id.clone(),
+            turn,
+            epoch: take.session.epoch,
+            state: Mutex::new(State { base: Base::Taking(take), journal }),
+        }
+    }
+
+    /// The journal and whether the take was committed, after the run.
+    pub(crate) async fn finish(&self) -> (Option<Session>, Journal) {
+        let state = self.state.lock().await;
+        let session = match &state.base {
+            Base::Taking(_) => None,
+            Base::Taken(session) => Some((**session).clone()),
+        };
+        (session, state.journal.clone())
+    }
+
+    async fn step(&self, reports: Vec<EffectReport>, next: &Next) -> Result<Vec<IntentAnswer>, CoreError> {
+        let mut state = self.state.lock().await;
+        loop {
+            let base = match &state.base {
+                Base::Taking(take) => (**take).clone(),
+                Base::Taken(session) => SessionChange::of(session),
+            };
+            let Step { change, journal, answers } =
+                step(base, &self.turn, &state.journal, reports.clone(), next, &stamp()).map_err(refusal)?;
+            match self.committer.commit(&change).await {
+                Ok(()) => {
+                    *state = State { base: Base::Taken(Box::new(change.session)), journal };
+                    return Ok(answers);
+                }
+                Err(CommitError::Stale) => state.base = Base::Taken(Box::new(self.reload(&state.base).await?)),
+                Err(CommitError::Store(error)) => return Err(CoreError::Unavailable(error.to_string())),
+            }
+        }
+    }
+
+    /// The row changed under the run: it goes on only if the run still holds it.
+    async fn reload(&self, base: &Base) -> Result<Session, CoreError> {
+        match base {
+            // Decided on an older row: the advance begins again.
+            Base::Taking(_) => return Err(CoreError::OwnershipLost),
+            Base::Taken(_) => {}
+        }
+        let session = self.committer.store().session_get(&self.session).await;
+        let session = session.map_err(|error| CoreError::Unavailable(error.to_string()))?;
+        let session = session.ok_or(CoreError::OwnershipLost)?;
+        if session.epoch != self.epoch {
+            Err(CoreError::OwnershipLost)
+        } else if session.active_turn_id.as_ref() != Some(&self.turn) {
+            Err(CoreError::TurnCancelled)
+        } else {
+            Ok(session)
+        }
+    }
+}
+
+fn refusal(error: StepError) -> CoreError {
+    match error {
+        StepError::TurnCancelled => CoreError::TurnCancelled,
+        StepError::EffectDrift(effect) => CoreError::EffectDrift(effect),
+        StepError::UnknownEffect(effect) => CoreError::Unavailable(format!("effect {effect} has no intent")),
+    }
+}
+
+impl RunCore for SessionCore {
+    fn commit(&self, reports: Vec<EffectReport>, next: Next) -> BoxFuture<'_, Result<Vec<IntentAnswer>, CoreError>> {
+        Box::pin(async move { self.step(reports, &next).await })
+    }
+
+    fn delta(&self, effect: &Effect, delta: Delta) {
+        self.committer.live().delta(&self.session, || {
+            format!(
+                r#"{{"sessionId":{},"turnId":{},"epoch":{},"invocationId":{},"attempt":{},"index":{},"text":{}}}"#,
+                quoted(self.session.as_str()),
+                quoted(self.turn.as_str()),
+                self.epoch,
+                quoted(effect.invocation_id.as_str()),
+                delta.attempt,
+                delta.index,
+                quoted(&delta.text),
+            )
+        });
+    }
+}

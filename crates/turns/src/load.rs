@@ -1,0 +1,90 @@
+//! Reading what a run starts from: a snapshot of the row, the journal of its turn, and the transcript folded from the record.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use nylorun_domain::change::EffectRow;
+use nylorun_domain::effect::EffectStatus;
+use nylorun_domain::manifest::AgentManifest;
+use nylorun_domain::session::Session;
+use nylorun_domain::transcript::{Entry, Input};
+use nylorun_domain::workspace::WorkspaceKey;
+use nylorun_ports::run::{RecordedOutcome, RunWorkspace};
+use nylorun_store::{Store, StoreError};
+use nylorun_wire::event::read_input;
+
+/// Why a run cannot start.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum LoadError {
+    /// The store did not answer: try again.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// What is stored cannot be continued by this build: the turn fails.
+    #[error("{0}")]
+    Incompatible(String),
+}
+
+/// Parsed manifests by hash. A hash never means another manifest, so nothing here goes stale.
+#[derive(Debug, Default)]
+pub(crate) struct Manifests(Mutex<HashMap<String, Arc<AgentManifest>>>);
+
+impl Manifests {
+    const KEPT: usize = 256;
+
+    pub(crate) async fn get(&self, store: &Store, hash: &str) -> Result<Arc<AgentManifest>, LoadError> {
+        if let Some(known) = self.known(hash) {
+            return Ok(known);
+        }
+        let document = store.manifest_get(hash).await?;
+        let document = document.ok_or_else(|| LoadError::Incompatible(format!("manifest {hash} is not stored")))?;
+        let manifest = AgentManifest::read_pinned(&document)
+            .map_err(|problems| LoadError::Incompatible(format!("manifest {hash}: {}", problems.to_json_text())))?;
+        let manifest = Arc::new(manifest);
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() >= Self::KEPT {
+            kept.clear();
+        }
+        kept.insert(hash.to_owned(), Arc::clone(&manifest));
+        Ok(manifest)
+    }
+
+    fn known(&self, hash: &str) -> Option<Arc<AgentManifest>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(hash).cloned()
+    }
+}
+
+/// What began the active segment.
+pub(crate) async fn input(store: &Store, session: &Session) -> Result<Input, LoadError> {
+    let seq = session.input_seq.ok_or_else(|| LoadError::Incompatible("the turn has no input".to_owned()))?;
+    let event = store.event_get(&session.id, seq).await?;
+    let event = event.ok_or_else(|| LoadError::Incompatible(format!("event {seq} of the turn's input is missing")))?;
+    read_input(&event.body).map_err(|error| LoadError::Incompatible(error.to_string()))
+}
+
+/// The model's history before the turn, folded from the record.
+pub(crate) async fn transcript(store: &Store, session: &Session) -> Result<Vec<Entry>, LoadError> {
+    let mut transcript = Vec::new();
+    for edit in store.event_transcript(&session.id, session.history_from).await? {
+        edit.apply(&mut transcript).map_err(|error| LoadError::Incompatible(error.to_string()))?;
+    }
+    Ok(transcript)
+}
+
+/// The outcomes of the active segment, to be replayed.
+pub(crate) fn outcomes(rows: &[EffectRow], segment: u32) -> Vec<RecordedOutcome> {
+    let completed = rows.iter().filter(|row| row.segment == segment && row.status == EffectStatus::Completed);
+    let recorded = completed.filter_map(|row| {
+        Some(RecordedOutcome {
+            effect_id: row.id.clone(),
+            request_hash: row.request_hash.clone(),
+            outcome: row.outcome.clone()?,
+        })
+    });
+    recorded.collect()
+}
+
+/// The session's workspace.
+pub(crate) fn workspace(store: &Store, session: &Session) -> Option<RunWorkspace> {
+    let spec = session.workspace.clone()?;
+    Some(RunWorkspace { key: WorkspaceKey::of_session(store.tenant(), &session.id), spec })
+}

@@ -1,0 +1,207 @@
+//! The in-process scheduler: at most one advance a session at a time; wakes that come meanwhile merge into one more.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use nylorun_domain::id::{SessionId, WorkerId};
+use nylorun_ports::abort::{AbortHandle, AbortKind, abort_pair};
+use nylorun_ports::run::Harness;
+use tokio::sync::{Notify, Semaphore};
+
+use crate::advance::{Advanced, Advancer};
+use crate::committer::Committer;
+use crate::load::Manifests;
+
+/// How the scheduler behaves.
+#[derive(Clone, Debug)]
+pub struct SchedulerConfig {
+    /// Most advances at once; more sessions wait their turn.
+    pub max_advances: usize,
+    /// Longest time that one advance may take before its segment must settle (engine b.4: 50 min).
+    pub advance_deadline: Duration,
+    /// How long running commands get at a stop before they are killed (`decisions.md`, Stop).
+    pub stop_grace: Duration,
+}
+
+impl Default for SchedulerConfig {
+    fn default() -> Self {
+        Self {
+            max_advances: 512,
+            advance_deadline: Duration::from_secs(50 * 60),
+            stop_grace: Duration::from_secs(30),
+        }
+    }
+}
+
+/// Runs advances in this process. Cheap to clone.
+#[derive(Clone)]
+pub struct Scheduler(Arc<Inner>);
+
+struct Inner {
+    advancer: Advancer,
+    config: SchedulerConfig,
+    places: Semaphore,
+    sessions: Mutex<Sessions>,
+    /// Told when the last advance has ended.
+    idle: Notify,
+}
+
+#[derive(Default)]
+struct Sessions {
+    is_stopping: Stopping,
+    running: HashMap<SessionId, Running>,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Stopping {
+    #[default]
+    No,
+    Yes,
+}
+
+struct Running {
+    abort: AbortHandle,
+    again: Again,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Again {
+    No,
+    /// A wake came while the session was being advanced.
+    Yes,
+}
+
+impl Scheduler {
+    /// A scheduler whose advances are owned by `worker` and run by `harness`.
+    pub fn new(committer: Committer, harness: Arc<dyn Harness>, worker: WorkerId, config: SchedulerConfig) -> Self {
+        let places = Semaphore::new(config.max_advances);
+        let advancer = Advancer { committer, harness, worker, manifests: Manifests::default() };
+        Self(Arc::new(Inner { advancer, config, places, sessions: Mutex::default(), idle: Notify::new() }))
+    }
+
+    /// Asks for the session to be advanced. Asking twice is the same as once.
+    pub fn wake(&self, session: &SessionId) {
+        let abort = {
+            let mut sessions = self.sessions();
+            if sessions.is_stopping == Stopping::Yes {
+                // The durable wake stays: the next process finds it.
+                return;
+            }
+            if let Some(running) = sessions.running.get_mut(session) {
+                running.again = Again::Yes;
+                return;
+            }
+            let (handle, abort) = abort_pair();
+            sessions.running.insert(session.clone(), Running { abort: handle, again: Again::No });
+            abort
+        };
+        let scheduler = self.clone();
+        let session = session.clone();
+        tokio::spawn(async move { scheduler.advance_until_done(&session, abort).await });
+    }
+
+    /// Tells a running advance that its turn was cancelled. The cancel itself is committed already.
+    pub fn cancel(&self, session: &SessionId) {
+        if let Some(running) = self.sessions().running.get(session) {
+            running.abort.abort(AbortKind::Cancel);
+        }
+    }
+
+    /// Whether this process advances the session now.
+    pub fn is_advancing(&self, session: &SessionId) -> bool {
+        self.sessions().running.contains_key(session)
+    }
+
+    /// Stops: no new advance begins; running ones record what they have and give their sessions back.
+    pub async fn stop(&self) {
+        self.abort_all(AbortKind::Shutdown);
+        if tokio::time::timeout(self.0.config.stop_grace, self.until_idle()).await.is_err() {
+            self.abort_all(AbortKind::Deadline);
+            self.until_idle().await;
+        }
+    }
+
+    fn abort_all(&self, kind: AbortKind) {
+        let mut sessions = self.sessions();
+        sessions.is_stopping = Stopping::Yes;
+        for running in sessions.running.values() {
+            running.abort.abort(kind);
+        }
+    }
+
+    async fn until_idle(&self) {
+        loop {
+            let idle = self.0.idle.notified();
+            if self.sessions().running.is_empty() {
+                return;
+            }
+            idle.await;
+        }
+    }
+
+    async fn advance_until_done(&self, session: &SessionId, mut abort: nylorun_ports::abort::Abort) {
+        loop {
+            let advanced = match self.0.places.acquire().await {
+                Ok(_place) => self.advance_once(session, abort.clone()).await,
+                Err(_closed) => Advanced::Done,
+            };
+            match advanced {
+                Advanced::Done => {}
+                Advanced::Again => continue,
+                Advanced::RetryAfter(wait) => {
+                    tokio::select! {
+                        () = tokio::time::sleep(wait) => continue,
+                        _ = abort.aborted() => {}
+                    }
+                }
+            }
+            match self.next_round(session) {
+                Some(next) => abort = next,
+                None => return,
+            }
+        }
+    }
+
+    async fn advance_once(&self, session: &SessionId, abort: nylorun_ports::abort::Abort) -> Advanced {
+        let advance = self.0.advancer.advance(session, abort);
+        tokio::pin!(advance);
+        tokio::select! {
+            advanced = &mut advance => return advanced,
+            () = tokio::time::sleep(self.0.config.advance_deadline) => {}
+        }
+        if let Some(running) = self.sessions().running.get(session) {
+            running.abort.abort(AbortKind::Deadline);
+        }
+        advance.await
+    }
+
+    /// Ends the session's advance, unless a wake came meanwhile: then a fresh abort for one more round.
+    fn next_round(&self, session: &SessionId) -> Option<nylorun_ports::abort::Abort> {
+        let mut sessions = self.sessions();
+        let goes_on = sessions.is_stopping == Stopping::No
+            && sessions.running.get(session).is_some_and(|running| running.again == Again::Yes);
+        if goes_on {
+            let (handle, abort) = abort_pair();
+            sessions.running.insert(session.clone(), Running { abort: handle, again: Again::No });
+            return Some(abort);
+        }
+        sessions.running.remove(session);
+        if sessions.running.is_empty() {
+            self.0.idle.notify_waiters();
+        }
+        None
+    }
+
+    fn sessions(&self) -> MutexGuard<'_, Sessions> {
+        self.0.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn worker(&self) -> &WorkerId {
+        &self.0.advancer.worker
+    }
+
+    pub(crate) fn committer(&self) -> &Committer {
+        &self.0.advancer.committer
+    }
+}
