@@ -1,1 +1,3 @@
-//! Placeholder, replaced as the crate is built.
+//! What tests and benchmarks share. Never part of the binary.
+
+pub mod provider;
