@@ -64,6 +64,11 @@ pub(super) fn check(tree: &Tree, sources: &[Source]) -> Vec<Finding> {
             Some(_) => {}
         }
     }
+    let declaring = sources.iter().filter(|source| source.path == DECLARED_IN);
+    findings.extend(declaring.flat_map(statuses).filter_map(|(code, status)| {
+        let told = tree.text(&page(&code)).is_none_or(|text| text.contains(&status));
+        (!told).then(|| Finding::new(page(&code), format!("does not name the HTTP status {status}")))
+    }));
     let pages = tree.files.iter().filter_map(|file| file.path.strip_prefix(PAGES)?.strip_suffix(".md"));
     let orphans = pages.filter(|name| *name != "README" && !codes.contains(*name));
     findings.extend(orphans.map(|name| Finding::new(page(name), "is a page of no code: remove it")));
@@ -79,6 +84,22 @@ fn declared(source: &Source) -> Vec<String> {
     let literals = source.tokens.iter().filter(|token| token.kind == Kind::Literal && token.place == Place::Shipped);
     let texts = literals.filter_map(|token| token.text.strip_prefix('"')?.strip_suffix('"'));
     texts.filter(|text| is_code(text)).map(str::to_owned).collect()
+}
+
+/// Each code with each of its statuses: `"code": 400 403;` in the declaring file.
+fn statuses(source: &Source) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    let mut code = None;
+    for token in source.tokens.iter().filter(|token| token.place == Place::Shipped) {
+        let text = token.text.trim_matches('"');
+        match &code {
+            _ if token.kind == Kind::Literal && is_code(text) => code = Some(text.to_owned()),
+            Some(code) if token.kind == Kind::Literal => found.push((code.clone(), text.to_owned())),
+            Some(_) if token.text == ":" => {}
+            Some(_) | None => code = None,
+        }
+    }
+    found
 }
 
 fn is_code(text: &str) -> bool {
@@ -107,6 +128,16 @@ mod tests {
         assert_eq!(findings("sandbox_busy", &[], "//! A.\n"), missing);
         let declared = ["docs/errors/new_code.md: is missing: each error code has a page"];
         assert_eq!(findings("", &[], "const A: &str = \"new_code\"; const B: &str = \"Not a code\";\n"), declared);
+    }
+
+    #[test]
+    fn a_page_that_omits_a_status_is_found() {
+        let declaring = "codes! { NotFound = \"not_found\": 404 410; }\n";
+        let extra = [("docs/errors/not_found.md", "# `not_found`\n\n404\n")];
+        assert_eq!(
+            findings("not_found", &extra, declaring),
+            ["docs/errors/not_found.md: does not name the HTTP status 410"]
+        );
     }
 
     #[test]
