@@ -60,7 +60,7 @@ const fn exclusive(dependency: &'static str, only_in: &'static [&'static str], r
 }
 
 /// Outside crates whose spread would blur a layer.
-const EXCLUSIVE: [Exclusive; 9] = [
+const EXCLUSIVE: [Exclusive; 8] = [
     exclusive("axum", &["server", "testkit"], "HTTP ends at the edge; testkit serves stub providers with it"),
     exclusive("hyper", &["server", "testkit"], "HTTP ends at the edge"),
     exclusive("rusqlite", &["store", "bench"], "SQL stays in the store; bench measures a bare commit beside a turn"),
