@@ -1,6 +1,6 @@
 //! The agent loop, as a state machine without I/O (engine b.6).
 //!
-//! A [`Run`] is one segment of a turn. It says which effects it wants, is told what each gave, and ends with an [`Output`].
+//! A [`Run`] is one segment of a turn. It says which effects it wants, is told what each gave, and ends with an output.
 //! The same start and the same outcomes give the same effects with the same ids and the same output, whatever the order in
 //! which the outcomes of parallel tools arrive: that is what makes a turn durable. There is no clock, no randomness and no
 //! async here.
@@ -13,4 +13,4 @@ mod run;
 mod toolbox;
 mod turn_output;
 
-pub use run::{MAX_STEPS, Output, ResolveError, Run, Start};
+pub use run::{MAX_STEPS, ResolveError, Run, Start};

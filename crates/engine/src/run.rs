@@ -7,7 +7,7 @@ use nylorun_domain::id::{AgentId, EffectId, InvocationId, SessionId, TurnId};
 use nylorun_domain::json::Json;
 use nylorun_domain::manifest::AgentManifest;
 use nylorun_domain::model::{Candidate, ModelFailureCode, ModelOutcome};
-use nylorun_domain::segment::TurnEnd;
+use nylorun_domain::segment::{TurnEnd, TurnOutput};
 use nylorun_domain::transcript::{Edit, Entry, Input};
 
 use crate::calls::CallIds;
@@ -37,15 +37,6 @@ pub struct Start {
     pub input: Input,
     /// The model's history before the turn.
     pub transcript: Vec<Entry>,
-}
-
-/// How a run ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Output {
-    /// With what.
-    pub end: TurnEnd,
-    /// What it adds to the transcript. Only a completed turn leaves a trace there (engine b.12, 21).
-    pub edit: Option<Edit>,
 }
 
 /// Why an outcome is refused. Each is a fault of the caller, or a damaged journal; the run stays as it was.
@@ -81,7 +72,7 @@ enum Phase {
     /// Tool calls are open.
     Tools(Plan),
     /// Nothing is open any more.
-    Ended(Output),
+    Ended(TurnOutput),
 }
 
 impl Run {
@@ -145,8 +136,9 @@ impl Run {
         self.end(end);
     }
 
-    /// How the run ended, once it has.
-    pub fn output(&self) -> Option<&Output> {
+    /// How the run ended, once it has. Only a completed turn leaves a trace in the transcript (engine b.12, 21): one edit, which
+    /// may be larger than the record takes (see [`Edit::split`]).
+    pub fn output(&self) -> Option<&TurnOutput> {
         match &self.phase {
             Phase::Ended(output) => Some(output),
             Phase::Model { .. } | Phase::Tools(_) => None,
@@ -244,11 +236,11 @@ impl Run {
 
     fn end(&mut self, end: TurnEnd) {
         self.wants.clear();
-        let edit = match end {
-            TurnEnd::Completed { .. } => Some(Edit::append(self.entries_before, std::mem::take(&mut self.entries))),
-            TurnEnd::Failed { .. } | TurnEnd::Uncertain => None,
+        let edits = match end {
+            TurnEnd::Completed { .. } => vec![Edit::append(self.entries_before, std::mem::take(&mut self.entries))],
+            TurnEnd::Failed { .. } | TurnEnd::Uncertain => Vec::new(),
         };
-        self.phase = Phase::Ended(Output { end, edit });
+        self.phase = Phase::Ended(TurnOutput { end, edits });
     }
 }
 

@@ -1,1 +1,10 @@
-//! Placeholder, replaced as the crate is built.
+//! The harness: runs the engine, carries out the effects that it wants, and commits every step with the runtime (engine a, b).
+//!
+//! Read [`InProcess`] first, then `drive` (the loop of a run), `stop` (what an abort does to it) and `executors` (models and tools).
+
+mod drive;
+mod executors;
+mod in_process;
+mod stop;
+
+pub use in_process::InProcess;

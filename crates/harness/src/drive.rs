@@ -1,0 +1,244 @@
+//! The loop of a run: what the engine wants is committed as intents, carried out, and its outcomes are committed with what is
+//! wanted next.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use nylorun_domain::effect::{Effect, EffectOutcome};
+use nylorun_domain::id::EffectId;
+use nylorun_domain::transcript::MAX_EDIT_LEN;
+use nylorun_engine::{Run, Start};
+use nylorun_ports::abort::{Abort, AbortKind};
+use nylorun_ports::run::{
+    CoreError, EffectReport, EffectResult, IntentAnswer, Next, RecordedOutcome, RunCore, RunEnd, TurnOutput, TurnStart,
+};
+use nylorun_wire::transcript::entry_len;
+use tokio::sync::mpsc;
+
+use crate::executors::{Arrival, Ended, Executors, Repeatable, RunContext};
+use crate::in_process::Gates;
+
+/// One run.
+pub(crate) struct Driver {
+    pub(crate) run: Run,
+    pub(crate) core: Arc<dyn RunCore>,
+    pub(crate) abort: Abort,
+    pub(crate) executors: Executors,
+    pub(crate) arrivals: mpsc::UnboundedReceiver<Arrival>,
+    /// Effects that are being carried out.
+    pub(crate) in_flight: HashMap<EffectId, Repeatable>,
+    /// Outcomes to be committed, in the order in which they arrived.
+    pub(crate) reports: Vec<EffectReport>,
+    /// Outcomes that the journal shipped with the run.
+    recorded: HashMap<EffectId, RecordedOutcome>,
+    /// Effects that have no intent yet.
+    wants: Vec<Effect>,
+}
+
+impl Driver {
+    /// A run of `start`.
+    pub(crate) fn new(gates: Gates, start: TurnStart, core: Arc<dyn RunCore>, abort: Abort) -> Self {
+        let (sender, arrivals) = mpsc::unbounded_channel();
+        let context = RunContext {
+            session_id: start.session_id.clone(),
+            agent_id: start.agent_id.clone(),
+            turn_id: start.turn_id.clone(),
+            epoch: start.epoch,
+            workspace: start.workspace,
+        };
+        let recorded = start.outcomes.into_iter().map(|outcome| (outcome.effect_id.clone(), outcome)).collect();
+        let run = Run::new(Start {
+            session_id: start.session_id,
+            agent_id: start.agent_id,
+            turn_id: start.turn_id,
+            segment: start.segment,
+            manifest: start.manifest,
+            input: start.input,
+            transcript: start.transcript,
+        });
+        Self {
+            run,
+            executors: Executors::new(gates, Arc::clone(&core), context, sender),
+            core,
+            abort,
+            arrivals,
+            in_flight: HashMap::new(),
+            reports: Vec::new(),
+            recorded,
+            wants: Vec::new(),
+        }
+    }
+
+    /// Runs until the output is committed, or the run ends otherwise.
+    pub(crate) async fn drive(mut self) -> RunEnd {
+        let end = self.run_steps().await;
+        end.unwrap_or_else(|error| {
+            self.executors.abort_all(match error {
+                CoreError::OwnershipLost => AbortKind::OwnershipLost,
+                CoreError::TurnCancelled => AbortKind::Cancel,
+                CoreError::EffectDrift(_) | CoreError::Unavailable(_) => AbortKind::Deadline,
+            });
+            RunEnd::Released(error)
+        })
+    }
+
+    async fn run_steps(&mut self) -> Result<RunEnd, CoreError> {
+        loop {
+            self.replay();
+            self.check_still_ours()?;
+            if self.run.output().is_some() {
+                return self.settle().await;
+            }
+            if self.abort.kind().is_some() {
+                return self.stop().await;
+            }
+            if !self.wants.is_empty() {
+                self.begin().await?;
+            } else if !self.reports.is_empty() {
+                self.commit_outcomes().await?;
+            } else {
+                self.wait().await;
+            }
+            self.take_arrived();
+        }
+    }
+
+    /// Resolves what the engine wants and the journal shipped, as far as that goes.
+    fn replay(&mut self) {
+        self.wants.append(&mut self.run.wants());
+        while let Some(at) = self.wants.iter().position(|effect| self.recorded.contains_key(&effect.id)) {
+            let effect = self.wants.remove(at);
+            match self.recorded.remove(&effect.id) {
+                Some(recorded) if recorded.request_hash == effect.request_hash => {
+                    self.resolve(&effect.id, recorded.outcome);
+                }
+                Some(_) => self.drifted(&effect.id),
+                None => {}
+            }
+            self.wants.append(&mut self.run.wants());
+        }
+    }
+
+    /// Ends the run when its turn was cancelled or its session has another owner: then nothing more is written.
+    pub(crate) fn check_still_ours(&self) -> Result<(), CoreError> {
+        match self.abort.kind() {
+            Some(AbortKind::Cancel) => Err(CoreError::TurnCancelled),
+            Some(AbortKind::OwnershipLost) => Err(CoreError::OwnershipLost),
+            Some(AbortKind::Shutdown | AbortKind::Deadline) | None => Ok(()),
+        }
+    }
+
+    /// Commits the outcomes in hand with the intents of what is wanted next, and begins that.
+    async fn begin(&mut self) -> Result<(), CoreError> {
+        let effects = std::mem::take(&mut self.wants);
+        let reports = std::mem::take(&mut self.reports);
+        let answers = match self.core.commit(reports, Next::Intents(effects.clone())).await {
+            Ok(answers) => answers,
+            Err(CoreError::EffectDrift(id)) => {
+                self.drifted(&id);
+                return Ok(());
+            }
+            Err(error @ (CoreError::OwnershipLost | CoreError::TurnCancelled | CoreError::Unavailable(_))) => {
+                return Err(error);
+            }
+        };
+        self.check_still_ours()?;
+        if answers.len() != effects.len() {
+            self.faulted("the runtime did not answer every intent");
+            return Ok(());
+        }
+        let mut granted = Vec::new();
+        for (effect, answer) in effects.into_iter().zip(answers) {
+            match answer {
+                IntentAnswer::Execute => granted.push(effect),
+                IntentAnswer::Completed(outcome) => {
+                    self.resolve(&effect.id, outcome);
+                }
+                IntentAnswer::Uncertain => self.uncertain(&effect.id),
+            }
+        }
+        self.in_flight.extend(granted.iter().map(|effect| (effect.id.clone(), Repeatable::of(effect))));
+        self.executors.begin(granted);
+        Ok(())
+    }
+
+    /// Commits outcomes of parallel effects while others still run.
+    pub(crate) async fn commit_outcomes(&mut self) -> Result<(), CoreError> {
+        self.core.commit(std::mem::take(&mut self.reports), Next::Nothing).await?;
+        Ok(())
+    }
+
+    /// Commits the outcomes in hand with the run's output.
+    pub(crate) async fn settle(&mut self) -> Result<RunEnd, CoreError> {
+        let Some(output) = self.run.output() else { return Ok(RunEnd::Stopped) };
+        let edits = output.edits.iter().cloned().flat_map(|edit| edit.split(MAX_EDIT_LEN, entry_len)).collect();
+        let output = TurnOutput { end: output.end.clone(), edits };
+        self.core.commit(std::mem::take(&mut self.reports), Next::Output(output)).await?;
+        Ok(RunEnd::Settled)
+    }
+
+    async fn wait(&mut self) {
+        if self.in_flight.is_empty() {
+            return self.faulted("the run waits for nothing");
+        }
+        tokio::select! {
+            biased;
+            arrival = self.arrivals.recv() => {
+                if let Some(arrival) = arrival {
+                    self.take(arrival);
+                }
+            }
+            _ = self.abort.aborted() => {}
+        }
+    }
+
+    /// Takes what arrived meanwhile, so that it shares the next commit.
+    pub(crate) fn take_arrived(&mut self) {
+        while let Ok(arrival) = self.arrivals.try_recv() {
+            self.take(arrival);
+        }
+    }
+
+    /// Takes what became of an effect.
+    pub(crate) fn take(&mut self, arrival: Arrival) {
+        let Arrival { effect_id, ended, events, record } = arrival;
+        self.in_flight.remove(&effect_id);
+        let result = match ended {
+            Ended::Value(outcome) => match self.resolve(&effect_id, outcome) {
+                Some(outcome) => EffectResult::Value(outcome),
+                None => return,
+            },
+            Ended::Lost { message } => {
+                self.uncertain(&effect_id);
+                EffectResult::Lost { message }
+            }
+            Ended::Dropped => return,
+        };
+        self.reports.push(EffectReport { effect_id, result, events, record });
+    }
+
+    /// Gives the engine an outcome, and answers it as it is to be recorded.
+    fn resolve(&mut self, id: &EffectId, outcome: EffectOutcome) -> Option<EffectOutcome> {
+        let resolved = self.run.resolve(id, outcome);
+        resolved.map_err(|error| self.faulted(&error.to_string())).ok()
+    }
+
+    fn uncertain(&mut self, id: &EffectId) {
+        if let Err(error) = self.run.uncertain(id) {
+            self.faulted(&error.to_string());
+        }
+    }
+
+    fn drifted(&mut self, id: &EffectId) {
+        self.wants.clear();
+        let message = format!("Effect {id} asks for something else than when it was recorded.");
+        self.run.give_up("effect_drift", message);
+    }
+
+    /// Fails the turn for a fault of this program.
+    fn faulted(&mut self, message: &str) {
+        tracing::error!(message, "a run is at fault; its turn fails");
+        self.wants.clear();
+        self.run.give_up("internal", message);
+    }
+}

@@ -1,0 +1,37 @@
+//! The harness of the runtime's own process: frames pass by reference.
+
+use std::sync::Arc;
+
+use nylorun_ports::BoxFuture;
+use nylorun_ports::abort::Abort;
+use nylorun_ports::models::ModelGate;
+use nylorun_ports::run::{Harness, RunCore, RunEnd, TurnStart};
+use nylorun_ports::workspaces::Workspaces;
+
+use crate::drive::Driver;
+
+/// Runs segments in this process.
+#[derive(Clone)]
+pub struct InProcess {
+    gates: Gates,
+}
+
+/// What carries effects out.
+#[derive(Clone)]
+pub(crate) struct Gates {
+    pub(crate) model: Arc<dyn ModelGate>,
+    pub(crate) workspaces: Arc<dyn Workspaces>,
+}
+
+impl InProcess {
+    /// A harness whose effects are carried out by these.
+    pub fn new(model: Arc<dyn ModelGate>, workspaces: Arc<dyn Workspaces>) -> Self {
+        Self { gates: Gates { model, workspaces } }
+    }
+}
+
+impl Harness for InProcess {
+    fn run(&self, start: TurnStart, core: Arc<dyn RunCore>, abort: Abort) -> BoxFuture<'_, RunEnd> {
+        Box::pin(Driver::new(self.gates.clone(), start, core, abort).drive())
+    }
+}
