@@ -181,3 +181,169 @@ fn quantity(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     let value = number.parse::<u64>().ok()?.checked_mul(*factor)?;
     (1..=MAX_SAFE).contains(&value).then_some(value)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn assert_grammar(follows: fn(&str) -> bool, good: &[&str], bad: &[&str]) {
+        let wrong = good.iter().filter(|text| !follows(text)).chain(bad.iter().filter(|text| follows(text)));
+        assert_eq!(wrong.collect::<Vec<_>>(), Vec::<&&str>::new());
+    }
+
+    #[test]
+    fn names_and_ids() {
+        let (x32, x33, x64, x65) = ("x".repeat(32), "x".repeat(33), "x".repeat(64), "x".repeat(65));
+        let (x200, x201) = ("x".repeat(200), "x".repeat(201));
+        assert_grammar(is_tool_name, &["a", "A_b-9", "-", &x64], &["", "a b", "a.b", "é", "a/b", &x65]);
+        assert_grammar(
+            is_subject,
+            &["a", "user 1", "~!", "Host", "a@b.c", &x200],
+            &["", " a", "a ", " ", "é", "a\tb", "host", "installation", &x201],
+        );
+        assert_grammar(
+            is_key_id,
+            &["a", "local-management", "studio", "a-", &x32],
+            &["", "A", "1a", "-a", "a_b", &x33],
+        );
+        assert_grammar(is_puttable_key_id, &["local", "studio2"], &["studio", "bootstrap", "1a"]);
+        assert_grammar(
+            is_sandbox_id,
+            &["a", "9", "team/app.1/x_y-z", &x200],
+            &["", "/", "a/", "/a", "a//b", ".a", "a/.b", "a/..", "a b", "é", &x201],
+        );
+        assert_grammar(is_sandbox_grant, &["a", "a/b", "a/*", "a/b/*"], &["*", "/*", "a*", "a/*/b", "a/**"]);
+        let hash = format!("sha256:{}", "0a".repeat(32));
+        assert_grammar(
+            is_file_hash,
+            &[&hash],
+            &["", &hash[..70], &hash[7..], &hash.to_uppercase(), &format!("{hash}0")],
+        );
+        let x512 = "x".repeat(512);
+        assert_grammar(
+            is_relative_path,
+            &["a", "a/b.txt", "...", "a b/é", &x512],
+            &["", "/a", "a/", "a//b", ".", "..", "a/../b", "a\\b", "a\0", "a\n", &format!("{x512}x")],
+        );
+        assert_grammar(
+            is_environment_name,
+            &["A", "_a9", "PATHS", &"A".repeat(128)],
+            &["", "9A", "A-B", "path", "Home", "https_proxy", "NYLORUN_X", "nylorun_x", "é", &"A".repeat(129)],
+        );
+    }
+
+    #[test]
+    fn labels() {
+        let (x63, x64) = ("x".repeat(63), "x".repeat(64));
+        assert_grammar(is_label_key, &["a", "a.b_c/d-e", "9", &x63], &["", "-a", "a-", "a b", ".a", "é", &x64]);
+        assert_grammar(is_label_value, &["", " ", "~", &"x".repeat(256)], &["\n", "é", "\u{7f}", &"x".repeat(257)]);
+    }
+
+    #[test]
+    fn a_grant_covers_itself_or_what_is_below_it() {
+        for (grant, id, covers) in [
+            ("a", "a", true),
+            ("a", "a/b", false),
+            ("a/*", "a/b", true),
+            ("a/*", "a/b/c", true),
+            ("a/*", "a", false),
+            ("a/*", "a/", false),
+            ("a/*", "ab/c", false),
+            ("a/b/*", "a/bc", false),
+        ] {
+            assert_eq!(grant_covers(grant, id), covers, "{grant} {id}");
+        }
+    }
+
+    #[test]
+    fn durations() {
+        for (text, ms) in [
+            ("1ms", Some(1)),
+            (" 15m\n", Some(900_000)),
+            ("30s", Some(30_000)),
+            ("2h", Some(7_200_000)),
+            ("007d", Some(604_800_000)),
+            ("104249991d", Some(9_007_199_222_400_000)),
+            ("104249992d", None),
+            ("99999999999999999999s", None),
+            ("0s", None),
+            ("", None),
+            ("5", None),
+            ("m", None),
+            ("5 m", None),
+            ("-5m", None),
+            ("1.5h", None),
+            ("5M", None),
+            ("5m5s", None),
+        ] {
+            assert_eq!(parse_duration_ms(text).ok(), ms, "{text}");
+        }
+        for (ms, text) in [(900_000, "15m"), (90_000, "90s"), (1_500, "1500ms"), (86_400_000, "1d"), (0, "0ms")] {
+            assert_eq!(print_duration(ms), text);
+        }
+    }
+
+    #[test]
+    fn sizes() {
+        for (text, bytes) in [
+            ("1B", Some(1)),
+            (" 2KiB ", Some(2_048)),
+            ("512MiB", Some(512 << 20)),
+            ("3GiB", Some(3 << 30)),
+            ("1TiB", Some(1 << 40)),
+            ("0MiB", None),
+            ("1MB", None),
+            ("1mib", None),
+            ("1", None),
+            ("8192TiB", None),
+            ("1 GiB", None),
+        ] {
+            assert_eq!(parse_size(text).ok(), bytes, "{text}");
+        }
+        for (text, mib) in [
+            ("1B", Some(128)),
+            ("128MiB", Some(128)),
+            ("134217729B", Some(129)),
+            ("1GiB", Some(1_024)),
+            ("4096TiB", None),
+            ("x", None),
+        ] {
+            assert_eq!(parse_memory_mib(text).ok(), mib, "{text}");
+        }
+    }
+
+    #[test]
+    fn host_patterns() {
+        let label = "x".repeat(63);
+        let long = [label.as_str(); 4].join(".");
+        for (text, pattern) in [
+            ("api.example.com", Some("api.example.com")),
+            ("*.Example.COM", Some("*.example.com")),
+            ("1.2.3.4x", Some("1.2.3.4x")),
+            (&format!("{label}.a"), Some(format!("{label}.a").as_str())),
+            (&long[2..], Some(&long[2..])),
+            (&long, None),
+            (&format!("{label}x.a"), None),
+            ("localhost", None),
+            ("*.com", None),
+            ("*", None),
+            ("*.*.example.com", None),
+            ("a.*.com", None),
+            ("1.2.3.4", None),
+            ("-a.com", None),
+            ("a-.com", None),
+            ("a..com", None),
+            ("a.com.", None),
+            (".a.com", None),
+            ("a_b.com", None),
+            ("https://a.com", None),
+            ("a.com:443", None),
+            ("a.com/x", None),
+            ("é.com", None),
+            ("", None),
+        ] {
+            assert_eq!(parse_host_pattern(text).ok().as_deref(), pattern, "{text}");
+        }
+    }
+}

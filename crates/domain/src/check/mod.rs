@@ -1,6 +1,6 @@
 //! Reading a caller's document strictly: every problem at once, each with its path (`decisions.md`, Validation answers).
 //!
-//! [`check`] walks a document with a reader. A reader gets a [`Place`], a value and where it stands, and gives what it
+//! [`check`], or [`Document::check`] for a body, walks a document with a reader. A reader gets a [`Place`], a value and where it stands, and gives what it
 //! read, or `None` after reporting what is wrong there. An [`Object`] reads members by name and reports those that nobody
 //! asked for. So that all problems are found, read every member first and put the parts together afterwards:
 //!
@@ -30,12 +30,14 @@
 //! ]);
 //! ```
 
+mod document;
 mod object;
 mod path;
 mod place;
 mod problem;
 mod text_rule;
 
+pub use document::Document;
 pub use object::Object;
 pub use path::{Path, Step};
 pub use place::{Place, check, check_at};

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::json::{element_of, member_of};
+
 /// How many characters of a name stand in a path.
 const MAX_NAME: usize = 512;
 
@@ -57,6 +59,15 @@ impl<'a> Path<'a> {
     /// The element `index` of what this path names.
     pub fn index(&'a self, index: usize) -> Path<'a> {
         Path(Some((self, PathStep::Index(index))))
+    }
+
+    /// The text of what this path names in the document that `source` is the text of.
+    pub(super) fn text_in<'t>(&self, source: &'t str) -> Option<&'t str> {
+        match self.0 {
+            None => Some(source.trim_matches([' ', '\t', '\n', '\r'])),
+            Some((parent, PathStep::Name(name))) => member_of(parent.text_in(source)?, name),
+            Some((parent, PathStep::Index(index))) => element_of(parent.text_in(source)?, index),
+        }
     }
 
     /// The steps from the document's root. Very long names are cut, since a path stands in every problem below it.

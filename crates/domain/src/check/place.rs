@@ -13,8 +13,18 @@ pub fn check<T>(document: &Value, read: impl FnOnce(Place<'_>) -> Option<T>) -> 
 
 /// As [`check`], for a document that is itself a part of another and stands there at `path`.
 pub fn check_at<T>(document: &Value, path: Path<'_>, read: impl FnOnce(Place<'_>) -> Option<T>) -> Result<T, Problems> {
+    read_document(document, None, path, read)
+}
+
+/// Reads `document`, whose text is `source` when somebody has it.
+pub(super) fn read_document<T>(
+    document: &Value,
+    source: Option<&str>,
+    path: Path<'_>,
+    read: impl FnOnce(Place<'_>) -> Option<T>,
+) -> Result<T, Problems> {
     let problems = RefCell::default();
-    let read = read(Place { value: document, path, problems: &problems });
+    let read = read(Place { value: document, path, source, problems: &problems });
     let problems = problems.into_inner();
     match read {
         Some(value) => problems.or(value),
@@ -31,6 +41,8 @@ pub fn check_at<T>(document: &Value, path: Path<'_>, read: impl FnOnce(Place<'_>
 pub struct Place<'a> {
     value: &'a Value,
     path: Path<'a>,
+    /// The text of the whole document, from the root of `path` on.
+    source: Option<&'a str>,
     problems: &'a RefCell<Problems>,
 }
 
@@ -47,11 +59,11 @@ impl<'a> Place<'a> {
 
     /// The member `name` of this object, `value` being its value.
     pub(super) fn member<'b>(&'b self, name: &'b str, value: &'b Value) -> Place<'b> {
-        Place { value, path: self.path.name(name), problems: self.problems }
+        Place { value, path: self.path.name(name), ..*self }
     }
 
     fn element<'b>(&'b self, index: usize, value: &'b Value) -> Place<'b> {
-        Place { value, path: self.path.index(index), problems: self.problems }
+        Place { value, path: self.path.index(index), ..*self }
     }
 
     /// Reports a problem with this value.
@@ -85,7 +97,17 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// Any value, as written but for white space.
+    /// Any value, exactly as it was written, when the document came as a [`Document`](super::Document); else as
+    /// [`Place::json`] gives it. Takes time in proportion to the whole document: for a body's content, not for each
+    /// of many parts.
+    pub fn raw(self) -> Option<Json> {
+        match self.source.and_then(|source| self.path.text_in(source)) {
+            Some(text) => Some(Json::from_trusted(text)),
+            None => self.json(),
+        }
+    }
+
+    /// Any value, printed compactly; numbers stay as written.
     pub fn json(self) -> Option<Json> {
         Some(self.value.to_json())
     }
@@ -181,15 +203,15 @@ impl<'a> Place<'a> {
     }
 
     /// An array, each element read by `read`.
-    pub fn list<T>(self, read: impl FnMut(Place<'_>) -> Option<T>) -> Option<Vec<T>> {
+    pub fn list<'b, T>(&'b self, read: impl FnMut(Place<'b>) -> Option<T>) -> Option<Vec<T>> {
         self.list_of(0..=usize::MAX, read)
     }
 
     /// An array of as many elements as `count` allows, each read by `read`.
-    pub fn list_of<T>(
-        self,
+    pub fn list_of<'b, T>(
+        &'b self,
         count: RangeInclusive<usize>,
-        mut read: impl FnMut(Place<'_>) -> Option<T>,
+        mut read: impl FnMut(Place<'b>) -> Option<T>,
     ) -> Option<Vec<T>> {
         let Some(items) = self.value.as_array() else {
             self.wrong_type("array");

@@ -117,6 +117,15 @@ impl Problems {
         }
     }
 
+    /// Adds a problem that is made already.
+    pub fn push(&mut self, problem: Problem) {
+        if self.list.len() < MAX_PROBLEMS {
+            self.list.push(problem);
+        } else {
+            self.more += 1;
+        }
+    }
+
     /// Adds the problems of another part of the same document.
     pub fn append(&mut self, other: Self) {
         let room = MAX_PROBLEMS - self.list.len();

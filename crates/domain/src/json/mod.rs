@@ -5,12 +5,14 @@
 //! text, and looked into as a [`Value`], whose strings are [`Text`].
 
 mod canonical;
+mod locate;
 mod parse;
 mod raw;
 mod text;
 mod value;
 
+pub use locate::{element_of, member_of};
 pub use parse::{JsonError, MAX_DEPTH, parse};
 pub use raw::Json;
-pub use text::{Text, utf16_len};
+pub use text::{Text, utf16_len, utf16_prefix};
 pub use value::{Number, Value, quoted};

@@ -36,6 +36,11 @@ pub fn parse(text: &str) -> Result<Value, JsonError> {
     Ok(value)
 }
 
+/// The text of a JSON string literal.
+pub(super) fn unquote(literal: &str) -> Option<Text> {
+    literal.starts_with('"').then(|| Parser { text: literal, at: 0 }.string().ok()).flatten()
+}
+
 struct Parser<'a> {
     text: &'a str,
     at: usize,
@@ -187,43 +192,78 @@ impl<'a> Parser<'a> {
     fn string(&mut self) -> Result<Text, JsonError> {
         self.at += 1;
         let start = self.at;
-        loop {
-            match self.peek() {
-                None => return Err(self.error("unterminated string")),
-                Some(b'"') => {
-                    let text = Text::from(&self.text[start..self.at]);
-                    self.at += 1;
-                    return Ok(text);
-                }
-                Some(b'\\') => return self.escaped_string(start),
-                Some(0..=0x1f) => return Err(self.error("control character in a string")),
-                Some(_) => self.at += 1,
+        match self.plain_run()? {
+            b'"' => {
+                let text = Text::from(&self.text[start..self.at]);
+                self.at += 1;
+                Ok(text)
             }
+            _escape => self.escaped_string(start),
         }
     }
 
-    /// The rest of a string that holds an escape; `start` is where its first character stands.
+    /// Moves over plain characters to the quotation mark or the backslash that ends them, and gives that byte.
+    fn plain_run(&mut self) -> Result<u8, JsonError> {
+        let rest = &self.text.as_bytes()[self.at..];
+        let ends_run = |byte: &u8| matches!(byte, b'"' | b'\\' | 0..=0x1f);
+        let Some(length) = rest.iter().position(ends_run) else {
+            self.at = self.text.len();
+            return Err(self.error("unterminated string"));
+        };
+        self.at += length;
+        match rest[length] {
+            end @ (b'"' | b'\\') => Ok(end),
+            _control => Err(self.error("control character in a string")),
+        }
+    }
+
+    /// A string that holds an escape, read from its first character at `start` on.
     fn escaped_string(&mut self, start: usize) -> Result<Text, JsonError> {
-        let mut units: Vec<u16> = self.text[start..self.at].encode_utf16().collect();
+        self.at = start;
+        let mut text = String::new();
         loop {
-            let Some(c) = self.text[self.at..].chars().next() else {
-                return Err(self.error("unterminated string"));
-            };
-            match c {
-                '"' => {
-                    self.at += 1;
-                    return Ok(Text::from_utf16(units));
-                }
-                '\\' => units.push(self.escape()?),
-                control if u32::from(control) < 0x20 => return Err(self.error("control character in a string")),
-                plain => {
-                    units.extend_from_slice(plain.encode_utf16(&mut [0; 2]));
-                    self.at += plain.len_utf8();
-                }
+            let run = self.at;
+            let end = self.plain_run()?;
+            text.push_str(&self.text[run..self.at]);
+            if end == b'"' {
+                self.at += 1;
+                return Ok(Text::from(text));
+            }
+            match self.escaped_char()? {
+                Some(c) => text.push(c),
+                None => return self.string_with_lone_surrogate(start),
             }
         }
     }
 
+    /// One escape, or two that are the halves of one character; `None` for a lone half.
+    fn escaped_char(&mut self) -> Result<Option<char>, JsonError> {
+        let unit = self.escape()?;
+        let high_half = (0xd800..0xdc00).contains(&unit);
+        if high_half && self.text.as_bytes()[self.at..].starts_with(b"\\u") {
+            let low = self.escape()?;
+            return Ok(char::decode_utf16([unit, low]).next().and_then(Result::ok));
+        }
+        Ok(char::from_u32(u32::from(unit)))
+    }
+
+    /// A string that UTF-8 cannot hold, read from its first character at `start` on.
+    fn string_with_lone_surrogate(&mut self, start: usize) -> Result<Text, JsonError> {
+        self.at = start;
+        let mut units = Vec::new();
+        loop {
+            let run = self.at;
+            let end = self.plain_run()?;
+            units.extend(self.text[run..self.at].encode_utf16());
+            if end == b'"' {
+                self.at += 1;
+                return Ok(Text::from_utf16(units));
+            }
+            units.push(self.escape()?);
+        }
+    }
+
+    /// One escape, as the UTF-16 unit that it stands for.
     fn escape(&mut self) -> Result<u16, JsonError> {
         self.at += 1;
         let unit = match self.peek() {

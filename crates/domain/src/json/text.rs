@@ -136,7 +136,18 @@ impl fmt::Debug for Text {
 
 /// Length of a string in UTF-16 code units.
 pub fn utf16_len(text: &str) -> usize {
-    text.chars().map(char::len_utf16).sum()
+    // Every byte but a continuation begins a character; those of four bytes are two units.
+    text.bytes().map(|byte| usize::from(byte & 0xc0 != 0x80) + usize::from(byte >= 0xf0)).sum()
+}
+
+/// The longest beginning of `text` that has at most `units` UTF-16 code units.
+pub fn utf16_prefix(text: &str, units: usize) -> &str {
+    let mut taken = 0;
+    let end = text.char_indices().find(|(_, c)| {
+        taken += c.len_utf16();
+        taken > units
+    });
+    end.map_or(text, |(at, _)| &text[..at])
 }
 
 /// Appends `text` as a JSON string literal.

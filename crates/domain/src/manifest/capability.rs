@@ -21,10 +21,10 @@ pub(super) fn read(place: Place<'_>, context: Context, names: &mut Names) -> Opt
     let metadata = object.optional("metadata", Place::object_json);
     let instructions = object.optional("instructions", |place| place.list(read_content));
     let skills = object.optional("skills", |place| read_skills(place, names));
+    let sandbox = object.optional("sandbox", |place| read_sandbox(place, context, names));
     let serves = tool::Serves { workspace: object.has("sandbox"), skills: object.has("skills") };
     let tools = object.optional("tools", |place| place.list(|item| tool::read(item, context, serves, names)));
     let mcp_servers = object.optional("mcpServers", |place| read_mcp_servers(place, context, names));
-    let sandbox = object.optional("sandbox", |place| read_sandbox(place, context, names));
     let tools = tools.unwrap_or_default();
     if sandbox.is_some() {
         let declares = |built_in: &WorkspaceTool| tools.iter().any(|tool| tool.name == built_in.as_str());
@@ -73,10 +73,12 @@ fn read_sandbox(place: Place<'_>, context: Context, names: &mut Names) -> Option
             None
         }
         Stage::Pinned => {
-            if std::mem::replace(&mut names.sandbox, true) {
+            if std::mem::replace(&mut names.has_sandbox, true) {
                 place.custom("At most one capability may have a sandbox");
             }
-            sandbox::read_sandbox(place)
+            let spec = sandbox::read_sandbox(place)?;
+            names.note_sandbox(&spec, place);
+            Some(spec)
         }
     }
 }

@@ -1,10 +1,11 @@
-//! Names that must be unique in an agent.
+//! Names that must be unique in an agent, and its one sandbox.
 
 use std::collections::HashSet;
 
 use crate::check::Place;
+use crate::workspace::WorkspaceSpec;
 
-/// The names that were read so far.
+/// What was read so far.
 #[derive(Default)]
 pub(super) struct Names {
     /// Ids of capabilities.
@@ -16,7 +17,20 @@ pub(super) struct Names {
     /// Names of MCP servers.
     pub(super) mcp_servers: Taken,
     /// Whether a capability carried a sandbox.
-    pub(super) sandbox: bool,
+    pub(super) has_sandbox: bool,
+    /// The first sandbox that the agent or one that it uses as a tool declares.
+    sandbox: Option<WorkspaceSpec>,
+}
+
+impl Names {
+    /// Notes a sandbox that is declared at `place`, by the agent or by one that it uses as a tool: all must be the same.
+    pub(super) fn note_sandbox(&mut self, spec: &WorkspaceSpec, place: Place<'_>) {
+        match &self.sandbox {
+            None => self.sandbox = Some(spec.clone()),
+            Some(first) if first == spec => {}
+            Some(_) => place.custom("All sandboxes that an agent and its agents declare must be the same"),
+        }
+    }
 }
 
 /// A set of names that are in use.

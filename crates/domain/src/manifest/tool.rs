@@ -32,14 +32,20 @@ pub(super) fn read(place: Place<'_>, context: Context, serves: Serves, names: &m
     let input_schema = object.required("inputSchema", Place::object_json);
     let output_schema = object.optional("outputSchema", Place::object_json);
     object.at_most_one_of(&["agent", "http"]);
-    let executor = read_executor(&object, name.as_deref(), context, serves);
+    let executor = read_executor(&object, name.as_deref(), context, serves, names);
     object.refuse("fn", "`fn` is reserved: a manifest holds no code. Use `http`");
     object.refuse("command", "`command` is reserved: a manifest holds no code. Use `http`");
     object.finish();
     Some(Tool { name: name?, description, input_schema: input_schema?, output_schema, executor: executor? })
 }
 
-fn read_executor(object: &Object<'_>, name: Option<&str>, context: Context, serves: Serves) -> Option<ToolExecutor> {
+fn read_executor(
+    object: &Object<'_>,
+    name: Option<&str>,
+    context: Context,
+    serves: Serves,
+    names: &mut Names,
+) -> Option<ToolExecutor> {
     let approval = object.optional("approval", |place| {
         if !object.has("http") {
             place.custom("`approval` is only for HTTP tools");
@@ -47,7 +53,13 @@ fn read_executor(object: &Object<'_>, name: Option<&str>, context: Context, serv
         place.one_of(Approval::ALL, Approval::as_str)
     });
     let http = object.optional("http", |place| http::read(place, approval.unwrap_or(Approval::Never)));
-    let agent = object.optional("agent", |place| delegate::read(object, place, context));
+    let agent = object.optional("agent", |place| {
+        let child = delegate::read(object, place, context)?;
+        if let Some(spec) = child.sandbox() {
+            names.note_sandbox(spec, place);
+        }
+        Some(child)
+    });
     if object.has("http") {
         return http.map(ToolExecutor::Http);
     }
