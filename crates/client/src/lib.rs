@@ -1,1 +1,42 @@
-//! Placeholder, replaced as the crate is built.
+//! Rust SDK of the Nylorun runtime (`api.md`, client protocol 10).
+//!
+//! [`Client`] speaks the Runtime API with an application key: agents, sessions, commands and events.
+//! [`TenantClient`] speaks the Management API with a management key: the tenant's status, model and keys.
+//! Both read `/health` before their first request, once, and refuse a server that lacks the protocol or a required
+//! feature.
+//!
+//! Modules stand in reading order.
+
+mod agent;
+mod backoff;
+mod client;
+mod command;
+mod error;
+mod event;
+mod follow;
+mod health;
+mod http;
+mod id;
+mod key;
+mod model;
+mod session;
+mod sse;
+mod tenant;
+mod text;
+
+pub use agent::{Agent, SavedAgent};
+pub use client::Client;
+pub use command::{Accepted, Approval, Command, CommandKind, Content, Settle, Settlement};
+pub use error::{Error, Problem, Refusal};
+pub use event::{Delta, Event, HistoryPage};
+pub use follow::{Deltas, Events, Follow, Reconnect, Update};
+pub use health::{Health, PROTOCOL, Protocol, REQUIRED_FEATURES, Ready};
+pub use id::uuid_v4;
+pub use key::{InvalidKey, Key};
+pub use model::{ModelAuth, ModelChoice, ModelView, ProviderModel, ProviderModels, ProviderView, SetModel};
+pub use session::{
+    Environment, InlineEnvironment, OpenSession, Session, SessionFilter, SessionPage, SessionStatus, SessionSummary,
+    SessionView, UncertainEffect,
+};
+pub use sse::{FrameTooLarge, MAX_FRAME_CHARS};
+pub use tenant::{Counts, KeyPut, KeyView, Seed, SeedAnswer, TenantClient, TenantStatus};

@@ -1,0 +1,249 @@
+//! The Management API for one key (`api.md` 3).
+
+use std::sync::Arc;
+
+use reqwest::Method;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::client::request_id;
+use crate::error::Error;
+use crate::health::Health;
+use crate::http::{Call, Http};
+use crate::key::Key;
+use crate::model::{ModelChoice, ModelView, ProviderModels, ProviderView, SetModel};
+
+/// A connection to a server's Management API. Cheap to clone; clones share connections.
+#[derive(Clone)]
+pub struct TenantClient {
+    http: Arc<Http>,
+}
+
+/// The tenant's status (`api.md` 3.1). `other` keeps the rest, so that serializing gives everything back.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TenantStatus {
+    /// `{id, name, createdAt, updatedAt, schemaVersion}`.
+    pub tenant: Map<String, Value>,
+    /// Each check with its result: `store`, `scheduler`, `model`, `schema`.
+    #[serde(default)]
+    pub checks: Map<String, Value>,
+    /// The tenant's model.
+    pub model: ModelView,
+    /// How much there is.
+    pub counts: Counts,
+    /// `{backend, retained}`.
+    #[serde(default)]
+    pub sandbox: Option<Value>,
+    /// The other members.
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
+}
+
+/// Numbers of a tenant.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Counts {
+    /// Sessions.
+    #[serde(default)]
+    pub sessions: u64,
+    /// Sessions with a turn that runs.
+    #[serde(default)]
+    pub running_sessions: u64,
+    /// Effects whose outcome is unknown.
+    #[serde(default)]
+    pub uncertain_effects: u64,
+    /// The other members.
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
+}
+
+/// What to set where nothing is set yet.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Seed {
+    /// The fixture model: deterministic, and without network.
+    FixtureModel,
+    /// A model with its credential.
+    Model(SetModel),
+}
+
+/// Names of settings that a seed wrote, and of those that were set before.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SeedAnswer {
+    /// Written now.
+    #[serde(default)]
+    pub applied: Vec<String>,
+    /// Left as they were.
+    #[serde(default)]
+    pub kept: Vec<String>,
+}
+
+/// A key in a list; its value is never shown again.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct KeyView {
+    /// Its name.
+    pub id: String,
+    /// `application` or `management`.
+    pub role: String,
+    /// When it was made, ISO 8601 UTC.
+    #[serde(default)]
+    pub created_at: Option<String>,
+}
+
+/// A key that was made or replaced just now.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct KeyPut {
+    /// Its name.
+    pub id: String,
+    /// Its role.
+    pub role: String,
+    /// The value, shown this once.
+    pub key: String,
+    /// Whether an older key of that name died.
+    #[serde(default)]
+    pub rotated: bool,
+}
+
+impl TenantClient {
+    /// A client for the server at `base_url`, which calls with a management key. Nothing is sent yet.
+    ///
+    /// # Errors
+    /// [`Error::InvalidUrl`], or [`Error::Setup`] when this machine cannot make requests.
+    pub fn new(base_url: &str, key: Key) -> Result<Self, Error> {
+        Ok(Self { http: Arc::new(Http::new(base_url, key)?) })
+    }
+
+    /// The base URL, without a trailing slash.
+    pub fn base_url(&self) -> &str {
+        self.http.base()
+    }
+
+    /// Checks that this client can talk to the server.
+    ///
+    /// # Errors
+    /// [`Error::Incompatible`] with what is missing.
+    pub async fn check(&self) -> Result<Arc<Health>, Error> {
+        self.http.compatible().await
+    }
+
+    /// `GET /v1/tenant`.
+    ///
+    /// # Errors
+    /// As every request: [`Error`].
+    pub async fn status(&self) -> Result<TenantStatus, Error> {
+        self.http.json(&Call::get(&["v1", "tenant"])).await
+    }
+
+    /// The tenant's model: `GET /v1/tenant/model`.
+    ///
+    /// # Errors
+    /// As every request: [`Error`].
+    pub async fn model(&self) -> Result<ModelView, Error> {
+        self.http.json(&Call::get(&["v1", "tenant", "model"])).await
+    }
+
+    /// Sets the tenant's model with its credential: `PUT /v1/tenant/model`.
+    ///
+    /// # Errors
+    /// 400 for an unknown provider or model, or a `baseUrl` where none belongs.
+    pub async fn set_model(&self, model: &SetModel) -> Result<ModelView, Error> {
+        self.http.json(&Call::put(&["v1", "tenant", "model"], with_ids(model.to_body())?)).await
+    }
+
+    /// Chooses a model of a provider that has a credential already: `PUT /v1/tenant/model/selection`.
+    ///
+    /// # Errors
+    /// 409 when the provider has none.
+    pub async fn select_model(&self, choice: &ModelChoice) -> Result<ModelView, Error> {
+        self.http.json(&Call::put(&["v1", "tenant", "model", "selection"], with_ids(choice.to_body())?)).await
+    }
+
+    /// Sets what is not set yet: `PUT /v1/tenant/config/seed`.
+    ///
+    /// # Errors
+    /// As every request: [`Error`].
+    pub async fn seed(&self, seed: &Seed) -> Result<SeedAnswer, Error> {
+        let mut body = json!({"requestId": request_id()?});
+        match seed {
+            Seed::FixtureModel => body["fixtureModel"] = json!(true),
+            Seed::Model(model) => body["model"] = Value::Object(model.to_body()),
+        }
+        self.http.json(&Call::put(&["v1", "tenant", "config", "seed"], body)).await
+    }
+
+    /// Providers that have a credential: `GET /v1/tenant/providers`.
+    ///
+    /// # Errors
+    /// As every request: [`Error`].
+    pub async fn providers(&self) -> Result<Vec<ProviderView>, Error> {
+        #[derive(Deserialize)]
+        struct List {
+            providers: Vec<ProviderView>,
+        }
+        let list: List = self.http.json(&Call::get(&["v1", "tenant", "providers"])).await?;
+        Ok(list.providers)
+    }
+
+    /// The catalogue of models: `GET /v1/tenant/models`.
+    ///
+    /// # Errors
+    /// As every request: [`Error`].
+    pub async fn models(&self) -> Result<Vec<ProviderModels>, Error> {
+        #[derive(Deserialize)]
+        struct List {
+            providers: Vec<ProviderModels>,
+        }
+        let list: List = self.http.json(&Call::get(&["v1", "tenant", "models"])).await?;
+        Ok(list.providers)
+    }
+
+    /// The workspace settings with the probes of each backend: `GET /v1/tenant/sandbox` (`api.md` 3.6).
+    ///
+    /// # Errors
+    /// As every request: [`Error`].
+    pub async fn sandbox(&self) -> Result<Map<String, Value>, Error> {
+        self.http.json(&Call::get(&["v1", "tenant", "sandbox"])).await
+    }
+
+    /// All keys, by name: `GET /v1/tenant/keys`.
+    ///
+    /// # Errors
+    /// As every request: [`Error`].
+    pub async fn keys(&self) -> Result<Vec<KeyView>, Error> {
+        #[derive(Deserialize)]
+        struct List {
+            keys: Vec<KeyView>,
+        }
+        let list: List = self.http.json(&Call::get(&["v1", "tenant", "keys"])).await?;
+        Ok(list.keys)
+    }
+
+    /// Makes an application key, or replaces the one of that name at once: `PUT /v1/tenant/keys/{keyId}`.
+    ///
+    /// # Errors
+    /// 400 for a name that breaks the grammar or is reserved.
+    pub async fn put_key(&self, id: &str) -> Result<KeyPut, Error> {
+        let segments = ["v1", "tenant", "keys", id];
+        let call = Call { method: Method::PUT, segments: &segments, query: Vec::new(), body: None };
+        self.http.json(&call).await
+    }
+
+    /// Removes a key, at once: `DELETE /v1/tenant/keys/{keyId}`.
+    ///
+    /// # Errors
+    /// 404 for a key that does not exist.
+    pub async fn delete_key(&self, id: &str) -> Result<(), Error> {
+        let segments = ["v1", "tenant", "keys", id];
+        let call = Call { method: Method::DELETE, segments: &segments, query: Vec::new(), body: None };
+        let _: Value = self.http.json(&call).await?;
+        Ok(())
+    }
+}
+
+/// A body with the two ids that writes of settings carry.
+fn with_ids(mut body: Map<String, Value>) -> Result<Value, Error> {
+    body.insert("requestId".into(), json!(request_id()?));
+    body.insert("idempotencyKey".into(), json!(request_id()?));
+    Ok(Value::Object(body))
+}
