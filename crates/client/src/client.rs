@@ -89,17 +89,24 @@ impl Client {
         Ok(list.agents)
     }
 
-    /// One page of sessions, newest first: `GET /v1/sessions` with `limit` (`api.md` 1.10).
+    /// One page of sessions, newest first: `GET /v1/sessions` (`api.md` 1.10). A server without the feature
+    /// `session-reads` has no pages: it gives all sessions at once, and the filter is applied here.
     ///
     /// # Errors
     /// As every request: [`Error`].
     pub async fn sessions(&self, filter: &SessionFilter) -> Result<SessionPage, Error> {
-        let call = Call::get(&["v1", "sessions"])
-            .query("limit", Some(filter.limit.to_string()))
-            .query("cursor", filter.cursor.as_deref())
-            .query("agentId", filter.agent_id.as_deref())
-            .query("status", filter.status.as_ref().map(|status| status.as_str()));
-        self.http.json(&call).await
+        let list = Call::get(&["v1", "sessions"]).query("agentId", filter.agent_id.as_deref());
+        if self.check().await?.has("session-reads") {
+            let call = list
+                .query("limit", Some(filter.limit.to_string()))
+                .query("cursor", filter.cursor.as_deref())
+                .query("status", filter.status.as_ref().map(|status| status.as_str()));
+            return self.http.json(&call).await;
+        }
+        let mut page: SessionPage = self.http.json(&list).await?;
+        page.sessions.retain(|session| filter.status.as_ref().is_none_or(|status| *status == session.status));
+        page.sessions.truncate(usize::from(filter.limit));
+        Ok(page)
     }
 
     /// Opens a session, or finds it again when it was opened with the same request: `PUT /v1/sessions/{id}`.

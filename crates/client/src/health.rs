@@ -59,17 +59,21 @@ pub struct Ready {
 }
 
 impl Health {
+    /// Whether the server has a feature.
+    pub fn has(&self, feature: &str) -> bool {
+        self.protocol.features.iter().any(|known| known == feature)
+    }
+
     /// Why this client cannot talk to the server, in words; `None` when it can.
     pub fn incompatibility(&self) -> Option<String> {
         if self.service != "nylorun-runtime" {
             return Some(format!("it calls itself `{}`, not `nylorun-runtime`", self.service));
         }
-        let Protocol { min, max, features } = &self.protocol;
+        let Protocol { min, max, .. } = &self.protocol;
         if !(*min..=*max).contains(&PROTOCOL) {
             return Some(format!("it speaks protocol {min} to {max}, this client speaks {PROTOCOL}"));
         }
-        let missing: Vec<&str> =
-            REQUIRED_FEATURES.into_iter().filter(|name| !features.iter().any(|feature| feature == name)).collect();
+        let missing: Vec<&str> = REQUIRED_FEATURES.into_iter().filter(|name| !self.has(name)).collect();
         (!missing.is_empty()).then(|| format!("it lacks {}", missing.join(", ")))
     }
 }

@@ -233,6 +233,7 @@ pub struct SessionPage {
     /// Newest first.
     pub sessions: Vec<SessionSummary>,
     /// For the next page, or nothing when this is the last.
+    #[serde(default)]
     pub next_cursor: Option<String>,
 }
 

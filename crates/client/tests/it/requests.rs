@@ -120,22 +120,6 @@ async fn a_session_is_opened_listed_and_commanded() {
     let expected = json!({"agentId": "a", "ownerUserId": "o", "sandbox": false});
     assert_eq!(last(&stub), ("PUT /v1/sessions/team%2F1".into(), Some(expected)));
 
-    let stub = answering(
-        200,
-        json!({"sessions": [{"id": "s", "agentId": "a", "ownerUserId": "o", "status": "paused",
-        "activeTurnId": "t", "createdAt": null}], "nextCursor": "n"}),
-    )
-    .await;
-    let filter = SessionFilter {
-        limit: 5,
-        cursor: Some("c+/=".into()),
-        agent_id: Some("a b".into()),
-        status: Some(SessionStatus::Paused),
-    };
-    let page = stub.client().sessions(&filter).await.unwrap();
-    assert_eq!((page.sessions.len(), page.next_cursor.as_deref()), (1, Some("n")));
-    assert_eq!(last(&stub).0, "GET /v1/sessions?limit=5&cursor=c%2B%2F%3D&agentId=a+b&status=paused");
-
     let stub = answering(200, json!({"status": "accepted", "turnId": "t", "cursor": "c", "requestId": "r"})).await;
     let accepted = stub.client().session("s").command(&Command::text("hi").unwrap()).await.unwrap();
     assert_eq!((accepted.turn_id.as_deref(), accepted.cursor.as_deref()), (Some("t"), Some("c")));
@@ -224,4 +208,40 @@ async fn nothing_listening_is_unreachable() {
         }
         other => panic!("{other:?}"),
     }
+}
+
+fn three_sessions() -> Value {
+    let session = |id: &str, status: &str| json!({"id": id, "agentId": "a", "ownerUserId": "o", "status": status, "activeTurnId": null});
+    json!({"sessions": [session("1", "paused"), session("2", "idle"), session("3", "paused")]})
+}
+
+fn second_page_of_one() -> SessionFilter {
+    let status = Some(SessionStatus::Paused);
+    SessionFilter { limit: 1, cursor: Some("c+/=".into()), agent_id: Some("a b".into()), status }
+}
+
+#[tokio::test]
+async fn sessions_come_in_pages_where_the_server_has_them() {
+    let stub = Stub::start(|request: Seen| async move {
+        let mut body = three_sessions();
+        body["nextCursor"] = json!("n");
+        if request.line == "GET /health" {
+            body = health();
+            body["protocol"]["features"].as_array_mut().unwrap().push(json!("session-reads"));
+        }
+        answer(200, &body)
+    })
+    .await;
+    let page = stub.client().sessions(&second_page_of_one()).await.unwrap();
+    assert_eq!((page.sessions.len(), page.next_cursor.as_deref()), (3, Some("n")));
+    assert_eq!(last(&stub).0, "GET /v1/sessions?agentId=a+b&limit=1&cursor=c%2B%2F%3D&status=paused");
+}
+
+#[tokio::test]
+async fn sessions_are_filtered_here_where_the_server_has_no_pages() {
+    let stub = answering(200, three_sessions()).await;
+    let page = stub.client().sessions(&second_page_of_one()).await.unwrap();
+    let ids: Vec<&str> = page.sessions.iter().map(|session| session.id.as_str()).collect();
+    assert_eq!((ids, page.next_cursor), (vec!["1"], None));
+    assert_eq!(last(&stub).0, "GET /v1/sessions?agentId=a+b");
 }
