@@ -1,0 +1,12 @@
+//! Tests of the engine through its public face.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a helper of a test fails by panicking, as the test does"
+)]
+
+mod loops;
+mod replay;
+mod support;
