@@ -8,8 +8,9 @@ use std::fmt::Write as _;
 
 use rusqlite::Connection;
 use sha2::{Digest, Sha256};
+use tokio_postgres::Client;
 
-use crate::db::{DbError, OpenError};
+use crate::db::{DbError, OpenError, chain};
 
 /// One step of the schema, in both dialects.
 struct Migration {
@@ -26,6 +27,9 @@ const MIGRATIONS: &[Migration] = &[Migration {
     sqlite: include_str!("../migrations/sqlite/0001_foundation.sql"),
     postgres: include_str!("../migrations/postgres/0001_foundation.sql"),
 }];
+
+/// The lock that a process holds while it migrates a PostgreSQL database: "nylorun", by its bytes.
+const ADVISORY_LOCK: i64 = 0x006e_796c_6f72_756e;
 
 const CREATE_TABLE: &str = "CREATE TABLE IF NOT EXISTS schema_migrations \
                             (version BIGINT NOT NULL PRIMARY KEY, name TEXT NOT NULL, checksum TEXT NOT NULL)";
@@ -90,6 +94,61 @@ fn sqlite_violations(connection: &Connection) -> Result<i64, DbError> {
 
 fn sqlite_batch(connection: &Connection, sql: &str) -> Result<(), DbError> {
     connection.execute_batch(sql).map_err(|error| failure(sql, &error))
+}
+
+/// Brings a PostgreSQL database to this build's schema. One process at a time: the others wait for its lock, which the
+/// server frees if it dies. The connection must not be used for anything else afterwards.
+pub(crate) async fn postgres(client: &Client) -> Result<(), OpenError> {
+    postgres_batch(client, "SET statement_timeout = 0").await.map_err(opening)?;
+    postgres_batch(client, &format!("SELECT pg_advisory_lock({ADVISORY_LOCK})")).await.map_err(opening)?;
+    let mut stepped = Ok(true);
+    while let Ok(true) = stepped {
+        stepped = postgres_step(client).await;
+    }
+    postgres_batch(client, &format!("SELECT pg_advisory_unlock({ADVISORY_LOCK})")).await.map_err(opening)?;
+    stepped.map(|_| ())
+}
+
+/// Applies the next migration; false when there is none.
+async fn postgres_step(client: &Client) -> Result<bool, OpenError> {
+    postgres_batch(client, "BEGIN").await.map_err(opening)?;
+    let stepped = postgres_step_begun(client).await;
+    let end = match stepped {
+        Ok(_) => "COMMIT",
+        Err(_) => "ROLLBACK",
+    };
+    postgres_batch(client, end).await.map_err(opening)?;
+    stepped
+}
+
+async fn postgres_step_begun(client: &Client) -> Result<bool, OpenError> {
+    if !postgres_has_table(client).await.map_err(opening)? {
+        postgres_batch(client, CREATE_TABLE).await.map_err(opening)?;
+    }
+    let applied = postgres_applied(client).await.map_err(opening)?;
+    let Some(next) = next(MIGRATIONS, &applied, |step| step.postgres)? else { return Ok(false) };
+    let failed = |source| OpenError::Migration { version: next.version, name: next.name, source };
+    postgres_batch(client, next.postgres).await.map_err(failed)?;
+    let row = (next.version, next.name, checksum(next.postgres));
+    let inserted = client.execute(INSERT_APPLIED, &[&row.0, &row.1, &row.2]).await;
+    inserted.map(|_| true).map_err(|error| failed(failure(INSERT_APPLIED, &chain(&error))))
+}
+
+async fn postgres_has_table(client: &Client) -> Result<bool, DbError> {
+    let sql = "SELECT to_regclass('schema_migrations') IS NOT NULL";
+    let row = client.query_one(sql, &[]).await.map_err(|error| failure(sql, &chain(&error)))?;
+    row.try_get(0).map_err(|error| failure(sql, &chain(&error)))
+}
+
+async fn postgres_applied(client: &Client) -> Result<Vec<Applied>, DbError> {
+    let failed = |error: tokio_postgres::Error| failure(SELECT_APPLIED, &chain(&error));
+    let rows = client.query(SELECT_APPLIED, &[]).await.map_err(failed)?;
+    let applied = |row: &tokio_postgres::Row| Ok(Applied { version: row.try_get(0)?, checksum: row.try_get(1)? });
+    rows.iter().map(applied).collect::<Result<_, _>>().map_err(failed)
+}
+
+async fn postgres_batch(client: &Client, sql: &str) -> Result<(), DbError> {
+    client.batch_execute(sql).await.map_err(|error| failure(sql, &chain(&error)))
 }
 
 /// The first migration that is not applied yet, after checking those that are.

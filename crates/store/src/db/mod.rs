@@ -7,6 +7,7 @@ mod counts;
 mod crash;
 mod error;
 mod home_lock;
+mod postgres;
 mod sqlite;
 mod statement;
 mod url;
@@ -17,12 +18,14 @@ use std::time::Duration;
 
 use counts::Counters;
 use crash::CrashPoint;
+use postgres::Postgres;
 use sqlite::Sqlite;
 
 pub use counts::Counts;
 pub use error::{DbError, OpenError, WriteError};
 pub use home_lock::{HomeLock, HomeLockError};
 pub use statement::{Expect, Guard, Statement};
+pub(crate) use url::chain;
 pub use url::{DatabaseUrl, DatabaseUrlError};
 pub use value::{Row, Val};
 
@@ -68,6 +71,7 @@ pub struct Db {
 #[derive(Debug)]
 enum Engine {
     Sqlite(Sqlite),
+    Postgres(Postgres),
 }
 
 impl Db {
@@ -77,9 +81,8 @@ impl Db {
         let crash = CrashPoint::from_env()?;
         let engine = match target {
             DatabaseUrl::Sqlite(path) => Engine::Sqlite(Sqlite::open(path, options, Arc::clone(&counters)).await?),
-            DatabaseUrl::Postgres(_) => {
-                let source = DbError::Connection("PostgreSQL is not built yet".into());
-                return Err(OpenError::Open { target: target.to_string(), source });
+            DatabaseUrl::Postgres(config) => {
+                Engine::Postgres(Postgres::open(config, target.to_string(), Arc::clone(&counters)).await?)
             }
         };
         Ok(Self { engine, counters, crash })
@@ -89,6 +92,7 @@ impl Db {
     pub fn dialect(&self) -> Dialect {
         match self.engine {
             Engine::Sqlite(_) => Dialect::Sqlite,
+            Engine::Postgres(_) => Dialect::Postgres,
         }
     }
 
@@ -97,6 +101,7 @@ impl Db {
         statement::check_params(&params)?;
         match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.query(sql, params).await,
+            Engine::Postgres(postgres) => postgres.query(sql, params).await,
         }
     }
 
@@ -115,6 +120,7 @@ impl Db {
         self.crash.before(number);
         let result = match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.write(statements).await,
+            Engine::Postgres(postgres) => postgres.write(statements).await,
         };
         if result.is_ok() {
             self.crash.after(number);
@@ -128,15 +134,21 @@ impl Db {
     }
 
     /// Prepares each statement without running it and gives those that this engine refuses, with the reason.
-    /// Parameters must have a type that the engine finds by itself and values must be of the plain types.
-    pub async fn prepare_all(&self, statements: &[&str]) -> Vec<(String, DbError)> {
+    /// Parameters must have a type that the engine finds by itself, results must be of the plain types.
+    pub async fn prepare_all<S: AsRef<str>>(&self, statements: &[S]) -> Vec<(String, DbError)> {
         let mut refused = Vec::new();
-        for sql in statements {
+        for sql in statements.iter().map(AsRef::as_ref) {
             let prepared = match &self.engine {
-                Engine::Sqlite(sqlite) => sqlite.prepare((*sql).to_owned()).await,
+                Engine::Sqlite(sqlite) => sqlite.prepare(sql).await,
+                Engine::Postgres(postgres) => postgres.prepare(sql).await,
             };
-            if let Err(error) = prepared {
-                refused.push(((*sql).to_owned(), error));
+            match prepared {
+                Ok(Prepared { params }) if params == statement::placeholders(sql) => {}
+                Ok(Prepared { params: given }) => {
+                    let wanted = statement::placeholders(sql);
+                    refused.push((sql.to_owned(), DbError::Parameters { sql: sql.into(), wanted, given }));
+                }
+                Err(error) => refused.push((sql.to_owned(), error)),
             }
         }
         refused
@@ -147,6 +159,7 @@ impl Db {
     pub async fn close(&self) {
         match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.close().await,
+            Engine::Postgres(postgres) => postgres.close().await,
         }
     }
 }

@@ -71,3 +71,28 @@ pub(super) fn check_params(params: &[Val]) -> Result<(), DbError> {
         None => Ok(()),
     }
 }
+
+/// The highest number of a `$n` outside of quotes: how many parameters a text takes.
+pub(super) fn placeholders(sql: &str) -> usize {
+    let mut highest = 0;
+    // Every second piece is inside of a literal; a doubled quote gives an empty piece and keeps the count right.
+    for piece in sql.split('\'').step_by(2) {
+        for after in piece.split('$').skip(1) {
+            let digits = after.bytes().take_while(u8::is_ascii_digit).count();
+            highest = highest.max(after[..digits].parse().unwrap_or(0));
+        }
+    }
+    highest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn placeholders_are_counted_outside_of_literals() {
+        assert_eq!(placeholders("SELECT 1"), 0);
+        assert_eq!(placeholders("UPDATE t SET a = $2, b = $12 WHERE c = $1"), 12);
+        assert_eq!(placeholders("SELECT '$9', 'it''s $8' WHERE a = $1"), 1);
+    }
+}

@@ -67,7 +67,7 @@ fn postgres(text: &str) -> Result<DatabaseUrl, DatabaseUrlError> {
 }
 
 /// An error with its causes on one line, as the driver's own `Display` leaves them out.
-pub(super) fn chain(error: &dyn std::error::Error) -> String {
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(next) = cause {

@@ -3,7 +3,7 @@
 use nylorun_store::db::{DatabaseUrl, Db, DbOptions, OpenError, Statement};
 use nylorun_store::params;
 
-use crate::db_support::each;
+use crate::db_support::{PostgresDatabase, each};
 
 const RECORD: &str = "INSERT INTO schema_migrations (version, name, checksum) VALUES ($1, $2, $3)";
 
@@ -46,20 +46,27 @@ async fn an_unchanged_database_opens_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn openers_of_a_new_database_migrate_it_once() {
+async fn openers_of_a_new_file_migrate_it_once() {
     let folder = tempfile::tempdir().unwrap();
     for round in 0..10 {
-        let url = DatabaseUrl::Sqlite(folder.path().join(format!("{round}.db")));
-        let openers: Vec<_> = (0..4)
-            .map(|_| {
-                tokio::spawn({
-                    let url = url.clone();
-                    async move { reopen(&url).await }
-                })
-            })
-            .collect();
-        for opener in openers {
-            opener.await.unwrap().unwrap();
-        }
+        open_at_once(&DatabaseUrl::Sqlite(folder.path().join(format!("{round}.db")))).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn openers_of_a_new_database_migrate_it_once() {
+    for _ in 0..3 {
+        let Some(database) = PostgresDatabase::create().await else { return };
+        open_at_once(&database.url()).await;
+    }
+}
+
+async fn open_at_once(url: &DatabaseUrl) {
+    let openers = (0..4).map(|_| {
+        let url = url.clone();
+        tokio::spawn(async move { reopen(&url).await })
+    });
+    for opener in openers.collect::<Vec<_>>() {
+        opener.await.unwrap().unwrap();
     }
 }

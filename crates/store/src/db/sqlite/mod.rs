@@ -54,9 +54,9 @@ impl Sqlite {
         answer.await.unwrap_or(Err(WriteError::Db(DbError::Closed)))
     }
 
-    pub(super) async fn prepare(&self, sql: String) -> Result<Prepared, DbError> {
+    pub(super) async fn prepare(&self, sql: &str) -> Result<Prepared, DbError> {
         let (reply, answer) = oneshot::channel();
-        self.readers.send(ReadJob::Prepare { sql, reply }).map_err(|_| DbError::Closed)?;
+        self.readers.send(ReadJob::Prepare { sql: sql.to_owned(), reply }).map_err(|_| DbError::Closed)?;
         answer.await.unwrap_or(Err(DbError::Closed))
     }
 

@@ -1,0 +1,107 @@
+//! A small pool: connections are made when needed, used by one caller at a time, and closed when they have been idle.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
+use tokio_postgres::Config;
+
+use super::connection::{CONNECT_TIMEOUT, Connection};
+use crate::db::error::DbError;
+
+/// A connection that nobody has used for so long is closed.
+const IDLE: Duration = Duration::from_secs(30);
+
+/// A pool of at most a fixed number of connections.
+#[derive(Clone)]
+pub(super) struct Pool {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    config: Config,
+    size: u32,
+    permits: Arc<Semaphore>,
+    idle: Mutex<Vec<Idle>>,
+}
+
+struct Idle {
+    connection: Connection,
+    since: Instant,
+}
+
+/// A connection in use. Dropping it closes it; [`Pooled::give_back`] keeps it for the next.
+pub(super) struct Pooled {
+    pub(super) connection: Connection,
+    shared: Arc<Shared>,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Pool {
+    /// A pool without connections yet.
+    pub(super) fn new(config: Config, size: u32) -> Self {
+        let permits = Arc::new(Semaphore::new(size as usize));
+        let shared = Arc::new(Shared { config, size, permits, idle: Mutex::default() });
+        tokio::spawn(reap(Arc::downgrade(&shared)));
+        Self { shared }
+    }
+
+    /// An idle connection, the one used last first, or a new one; waits its turn when all are in use.
+    pub(super) async fn get(&self) -> Result<Pooled, DbError> {
+        let permits = Arc::clone(&self.shared.permits).acquire_owned();
+        let permit = match tokio::time::timeout(CONNECT_TIMEOUT, permits).await {
+            Ok(Ok(permit)) => permit,
+            Ok(Err(_)) => return Err(DbError::Closed),
+            Err(_) => return Err(DbError::Busy),
+        };
+        let connection = match self.shared.take_idle() {
+            Some(connection) => connection,
+            None => Connection::open(&self.shared.config).await?,
+        };
+        Ok(Pooled { connection, shared: Arc::clone(&self.shared), _permit: permit })
+    }
+
+    /// Waits for the connections in use and closes all.
+    pub(super) async fn close(&self) {
+        // Fails only when it is closed already.
+        let _ = self.shared.permits.acquire_many(self.shared.size).await;
+        self.shared.permits.close();
+        self.shared.idle().clear();
+    }
+}
+
+impl Pooled {
+    /// Keeps the connection for the next caller. It must be outside of a transaction.
+    pub(super) fn give_back(self) {
+        if !self.connection.is_closed() {
+            self.shared.idle().push(Idle { connection: self.connection, since: Instant::now() });
+        }
+    }
+}
+
+impl Shared {
+    fn idle(&self) -> MutexGuard<'_, Vec<Idle>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take_idle(&self) -> Option<Connection> {
+        let mut idle = self.idle();
+        while let Some(Idle { connection, .. }) = idle.pop() {
+            if !connection.is_closed() {
+                return Some(connection);
+            }
+        }
+        None
+    }
+}
+
+/// Closes idle connections until the pool is gone.
+async fn reap(shared: Weak<Shared>) {
+    let mut tick = tokio::time::interval(IDLE / 3);
+    loop {
+        tick.tick().await;
+        let Some(shared) = shared.upgrade() else { return };
+        shared.idle().retain(|idle| idle.since.elapsed() < IDLE && !idle.connection.is_closed());
+    }
+}
