@@ -121,8 +121,8 @@ pub fn is_environment_name(text: &str) -> bool {
         && !RESERVED.contains(&upper.as_str())
 }
 
-/// A duration in milliseconds: a whole number and, without a space, `ms`, `s`, `m`, `h` or `d`. White space around it is
-/// ignored; zero is refused.
+/// A duration in milliseconds: a whole number and, without a space, `ms`, `s`, `m`, `h` or `d`. White space around it
+/// is ignored; zero is refused.
 pub fn parse_duration_ms(text: &str) -> Result<i64, &'static str> {
     const WRONG: &str = "Invalid duration: expected a positive whole number followed by ms, s, m, h or d, such as 15m";
     let units = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)];

@@ -1,8 +1,10 @@
-//! Reading a caller's document strictly: every problem at once, each with its path (`decisions.md`, Validation answers).
+//! Reading a caller's document strictly: every problem at once, each with its path (`decisions.md`, Validation
+//! answers).
 //!
-//! [`check`], or [`Document::check`] for a body, walks a document with a reader. A reader gets a [`Place`], a value and where it stands, and gives what it
-//! read, or `None` after reporting what is wrong there. An [`Object`] reads members by name and reports those that nobody
-//! asked for. So that all problems are found, read every member first and put the parts together afterwards:
+//! [`check`], or [`Document::check`] for a body, walks a document with a reader. A reader gets a [`Place`], a value and
+//! where it stands, and gives what it read, or `None` after reporting what is wrong there. An [`Object`] reads members
+//! by name and reports those that nobody asked for. So that all problems are found, read every member first and put the
+//! parts together afterwards:
 //!
 //! ```
 //! use nylorun_domain::check::{Place, Problems, TextRule, check};

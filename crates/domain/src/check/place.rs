@@ -224,8 +224,8 @@ impl<'a> Place<'a> {
         read.into_iter().collect()
     }
 
-    /// An object used as a map, in the order of the document, each entry read by `read`. Names that hold lone surrogates
-    /// are refused.
+    /// An object used as a map, in the order of the document, each entry read by `read`. Names that hold lone
+    /// surrogates are refused.
     pub fn map<T>(self, read: impl FnMut(&str, Place<'_>) -> Option<T>) -> Option<Vec<(String, T)>> {
         self.map_of(0..=usize::MAX, read)
     }

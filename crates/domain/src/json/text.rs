@@ -26,7 +26,8 @@ impl Text {
         }
     }
 
-    /// The pieces joined. A surrogate at the end of one and its other half at the beginning of the next become one character.
+    /// The pieces joined. A surrogate at the end of one and its other half at the beginning of the next become one
+    /// character.
     pub fn concat<'a>(pieces: impl IntoIterator<Item = &'a Text>) -> Self {
         let pieces: Vec<&Text> = pieces.into_iter().collect();
         if let Some(plain) = pieces.iter().map(|piece| piece.as_str()).collect::<Option<String>>() {

@@ -1,8 +1,8 @@
 //! Agent manifests, versions 5 and 6 (sandbox-and-definitions d1, api Appendix A).
 //!
-//! A definition is checked whole before it is saved ([`AgentManifest::check_saved`]). A session pins a copy, to which the
-//! runtime adds its own capabilities ([`pin_workspace`]); that copy is read back with [`AgentManifest::read_pinned`]. A
-//! message may bring a narrower manifest for its turn alone ([`variant_of`]).
+//! A definition is checked whole before it is saved ([`AgentManifest::check_saved`]). A session pins a copy, to which
+//! the runtime adds its own capabilities ([`pin_workspace`]); that copy is read back with
+//! [`AgentManifest::read_pinned`]. A message may bring a narrower manifest for its turn alone ([`variant_of`]).
 
 mod agent;
 mod capability;

@@ -23,7 +23,8 @@ pub(super) struct Names {
 }
 
 impl Names {
-    /// Notes a sandbox that is declared at `place`, by the agent or by one that it uses as a tool: all must be the same.
+    /// Notes a sandbox that is declared at `place`, by the agent or by one that it uses as a tool: all must be the
+    /// same.
     pub(super) fn note_sandbox(&mut self, spec: &WorkspaceSpec, place: Place<'_>) {
         match &self.sandbox {
             None => self.sandbox = Some(spec.clone()),

@@ -10,8 +10,8 @@ use crate::workspace::WorkspaceSpec;
 /// The id of the capability that brings the workspace.
 pub const SANDBOX_CAPABILITY: &str = "nylorun.sandbox";
 
-/// The session's copy of `manifest` with a workspace: the capability [`SANDBOX_CAPABILITY`] stands last in the agent and in
-/// every agent that it uses as a tool, unless one brings its own. The saved definition does not change (I14).
+/// The session's copy of `manifest` with a workspace: the capability [`SANDBOX_CAPABILITY`] stands last in the agent
+/// and in every agent that it uses as a tool, unless one brings its own. The saved definition does not change (I14).
 ///
 /// A tool of the agent that has the name of a workspace tool is a problem, which says how to go on.
 pub fn pin_workspace(manifest: &AgentManifest, spec: &WorkspaceSpec) -> Result<AgentManifest, Problems> {
@@ -58,7 +58,8 @@ fn report_clashes(agent: &AgentManifest, path: Path<'_>, problems: &mut Problems
             let path = tools.index(at);
             if WorkspaceTool::from_wire(&tool.name).is_some() {
                 let message = format!(
-                    "The tool \"{}\" has the name of a workspace tool: rename it, or open the session with sandbox:false",
+                    "The tool \"{}\" has the name of a workspace tool: rename it, or open the session with \
+                     sandbox:false",
                     tool.name
                 );
                 problems.add(ProblemCode::Custom, &path.name("name"), message);

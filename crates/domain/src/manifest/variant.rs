@@ -9,10 +9,10 @@ use crate::json::{Json, Value};
 
 /// Reads the manifest that a message brings for its turn and compares it with the definition as it was saved.
 ///
-/// It has the same id and version. It adds no capability, keeps each one's type, MCP servers and sandbox, and only takes
-/// away tools and skills; those that it keeps are canonically equal. A capability without MCP servers and sandbox may be
-/// left out. Names, descriptions, metadata, instructions and the output schema are free. `runtime` can only be empty, so
-/// it is the same in every manifest.
+/// It has the same id and version. It adds no capability, keeps each one's type, MCP servers and sandbox, and only
+/// takes away tools and skills; those that it keeps are canonically equal. A capability without MCP servers and sandbox
+/// may be left out. Names, descriptions, metadata, instructions and the output schema are free. `runtime` can only be
+/// empty, so it is the same in every manifest.
 pub fn variant_of(saved: &AgentManifest, variant: &Json) -> Result<AgentManifest, Problems> {
     check(&variant.value(), |place| read_variant(saved, place))
 }

@@ -4,26 +4,26 @@ use crate::json::Value;
 use crate::tool::WorkspaceTool;
 
 /// How the model is told to work with a workspace.
-pub(super) const INSTRUCTIONS: &str = "You have a workspace: a Linux folder, /workspace, that keeps its files between turns. \
-Work in it with the tools bash, read, write, edit, grep and glob. Paths that do not begin with / are below /workspace. \
-Prefer read, grep and glob to cat, grep and find in bash, and edit to rewriting a whole file. \
-A command that exits non-zero is a result to look at, not a fault of the tool.";
+pub(super) const INSTRUCTIONS: &str = "You have a workspace: a Linux folder, /workspace, that keeps its files between \
+    turns. Work in it with the tools bash, read, write, edit, grep and glob. Paths that do not begin with / are below \
+    /workspace. Prefer read, grep and glob to cat, grep and find in bash, and edit to rewriting a whole file. A \
+    command that exits non-zero is a result to look at, not a fault of the tool.";
 
 /// What the tool does, for the model.
 pub fn workspace_tool_description(tool: WorkspaceTool) -> &'static str {
     match tool {
         WorkspaceTool::Bash => {
-            "Runs a shell command in /workspace and gives its exit code, standard output and standard error. Long output \
-             is cut in the middle. The command is killed after `timeout` seconds. Each call is a new shell: variables and \
-             the current folder are not kept, files are."
+            "Runs a shell command in /workspace and gives its exit code, standard output and standard error. Long \
+             output is cut in the middle. The command is killed after `timeout` seconds. Each call is a new shell: \
+             variables and the current folder are not kept, files are."
         }
         WorkspaceTool::Read => {
             "Reads a text file and gives its lines, each with its number and a tab before it. For a long file, read on \
              from `offset` as the last line says."
         }
         WorkspaceTool::Write => {
-            "Writes a file whole, making the folders above it. A file that exists is replaced; to change a part of one, \
-             use edit."
+            "Writes a file whole, making the folders above it. A file that exists is replaced; to change a part of \
+             one, use edit."
         }
         WorkspaceTool::Edit => {
             "Replaces `old_string` by `new_string` in a file. `old_string` is literal, white space included, and must \
@@ -35,8 +35,8 @@ pub fn workspace_tool_description(tool: WorkspaceTool) -> &'static str {
              lines as `path:line:text`."
         }
         WorkspaceTool::Glob => {
-            "Finds files by name and gives their paths. A pattern without / is compared with file names, one with / with \
-             the path below `path`; * stays within a name, ** spans folders."
+            "Finds files by name and gives their paths. A pattern without / is compared with file names, one with / \
+             with the path below `path`; * stays within a name, ** spans folders."
         }
     }
 }

@@ -6,8 +6,8 @@ use nylorun_domain::json::{Json, parse};
 
 use crate::{assert_problems, lines};
 
-fn problems<T>(text: &str, read: impl FnOnce(Place<'_>) -> Option<T>) -> Problems {
-    check(&parse(text).expect("valid"), read).err().expect("problems")
+fn problems<T: std::fmt::Debug>(text: &str, read: impl FnOnce(Place<'_>) -> Option<T>) -> Problems {
+    check(&parse(text).expect("valid"), read).expect_err("problems")
 }
 
 #[test]
@@ -167,10 +167,13 @@ fn problems_append_within_their_bound() {
 fn a_path_prefix_stands_before_every_path() {
     let path = Path::ROOT;
     let path = path.name("manifest");
-    let found = check_at(&parse("[1]").expect("valid"), path, |place| place.list(Place::boolean)).err().expect("wrong");
+    let found = check_at(&parse("[1]").expect("valid"), path, |place| place.list(Place::boolean)).expect_err("wrong");
     assert_eq!(
         found.to_json_text(),
-        r#"[{"code":"invalid_type","path":["manifest",0],"message":"Invalid input: expected boolean, received number"}]"#
+        concat!(
+            r#"[{"code":"invalid_type","path":["manifest",0],"#,
+            r#""message":"Invalid input: expected boolean, received number"}]"#
+        )
     );
 }
 

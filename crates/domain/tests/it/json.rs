@@ -131,7 +131,10 @@ fn canonical_form_is_that_of_rfc_8785() {
       "string": "\u20ac$\u000F\u000aA'\u0042\u0022\u005c\\\"\/",
       "literals": [null, true, false]
     }"#;
-    let canonical = r#"{"literals":[null,true,false],"numbers":[333333333.3333333,1e+30,4.5,0.002,1e-27],"string":"€$\u000f\nA'B\"\\\\\"/"}"#;
+    let canonical = concat!(
+        r#"{"literals":[null,true,false],"numbers":[333333333.3333333,1e+30,4.5,0.002,1e-27],"#,
+        r#""string":"€$\u000f\nA'B\"\\\\\"/"}"#
+    );
     assert_eq!(Json::parse(sample).expect("valid").canonical(), canonical);
 
     let keys = r#"{"\u20ac":"Euro Sign","\r":"Carriage Return","\ufb33":"Hebrew Letter Dalet With Dagesh","1":"One",

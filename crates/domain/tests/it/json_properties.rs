@@ -78,7 +78,8 @@ proptest! {
     fn the_parser_agrees_with_serde_on_what_is_nearly_json(
         pieces in vec(
             prop::sample::select(vec![
-                "[", "]", "{", "}", ",", ":", "\"a\"", "\"\\n\"", "\"\\u0041b\"", "1", "-0.5e1", "true", "null", " ", "[]", "{}",
+                "[", "]", "{", "}", ",", ":", "\"a\"", "\"\\n\"", "\"\\u0041b\"",
+                "1", "-0.5e1", "true", "null", " ", "[]", "{}",
                 "\"a\":1", "\"é😀\"", "00", "\"", "\\",
             ]),
             0..10,

@@ -14,7 +14,8 @@ pub(crate) const HASH: &str = "sha256:0123456789abcdef0123456789abcdef0123456789
 
 /// An agent of version 6 with one capability `main`, to which `members` are added.
 pub(crate) fn agent_with(members: Value) -> Value {
-    json!({"manifestSchemaVersion": 6, "id": "a1", "capabilities": [with(json!({"id": "main", "type": "agent"}), members)]})
+    let capability = with(json!({"id": "main", "type": "agent"}), members);
+    json!({"manifestSchemaVersion": 6, "id": "a1", "capabilities": [capability]})
 }
 
 /// `object` with the members of `more`; a `null` takes a member away.
@@ -548,7 +549,10 @@ fn a_manifest_in_a_body_has_paths_from_the_body_on() {
 
 #[test]
 fn content_keeps_what_utf8_cannot_hold() {
-    let text = r#"{"manifestSchemaVersion":6,"id":"a","capabilities":[{"id":"c","type":"agent","instructions":["x\ud800\u0000"]}]}"#;
+    let text = concat!(
+        r#"{"manifestSchemaVersion":6,"id":"a","capabilities":["#,
+        r#"{"id":"c","type":"agent","instructions":["x\ud800\u0000"]}]}"#
+    );
     let manifest = AgentManifest::check_saved(&Json::parse(text).expect("valid")).expect("accepted");
     assert_eq!(manifest.document.as_str(), text);
     assert_eq!(manifest.capabilities[0].instructions, ["x\u{fffd}\0"]);
