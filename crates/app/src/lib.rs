@@ -1,1 +1,96 @@
-//! Placeholder, replaced as the crate is built.
+//! Use cases, one file a resource: load, decide, commit. The server calls nothing else.
+//!
+//! Absent here, on purpose: HTTP, SQL, and rules that `domain` can decide.
+
+mod access;
+mod agent;
+mod command;
+mod effect;
+mod error;
+mod event;
+mod key;
+mod model;
+mod session;
+mod tenant;
+mod workspace;
+
+use std::sync::Arc;
+
+use nylorun_domain::id::TenantId;
+use nylorun_ports::model_vault::ModelVault;
+use nylorun_ports::workspaces::Workspaces;
+use nylorun_store::Store;
+use nylorun_turns::{Committer, Live, Scheduler};
+use nylorun_wire::model::CatalogueProvider;
+
+pub use error::Error;
+pub use event::{Follower, Frame, HistoryPage};
+pub use nylorun_domain as domain;
+pub use nylorun_store::StoredEvent;
+pub use tenant::Checks;
+
+/// What the use cases work with.
+pub struct Parts {
+    /// The tenant's store.
+    pub store: Store,
+    /// Where observers hear.
+    pub live: Live,
+    /// Runs turns.
+    pub scheduler: Scheduler,
+    /// Runs workspace tools.
+    pub workspaces: Arc<dyn Workspaces>,
+    /// Seals providers' keys.
+    pub vault: Arc<dyn ModelVault>,
+    /// Providers and models that this build knows.
+    pub catalogue: Vec<CatalogueProvider>,
+    /// What belongs to this process.
+    pub host: Host,
+}
+
+/// What belongs to this process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Host {
+    /// `host_` and 26 characters.
+    pub id: String,
+    /// Where the tenant's files are.
+    pub path: String,
+}
+
+/// The use cases. Cheap to clone.
+#[derive(Clone)]
+pub struct App(Arc<Inner>);
+
+struct Inner {
+    parts: Parts,
+    committer: Committer,
+}
+
+impl App {
+    /// The use cases over these parts.
+    pub fn new(parts: Parts) -> Self {
+        let committer = Committer::new(parts.store.clone(), parts.live.clone());
+        Self(Arc::new(Inner { parts, committer }))
+    }
+
+    /// The tenant.
+    pub fn tenant_id(&self) -> &TenantId {
+        self.store().tenant()
+    }
+
+    /// This host's id.
+    pub fn host_id(&self) -> &str {
+        &self.0.parts.host.id
+    }
+
+    fn store(&self) -> &Store {
+        &self.0.parts.store
+    }
+
+    fn parts(&self) -> &Parts {
+        &self.0.parts
+    }
+
+    fn committer(&self) -> &Committer {
+        &self.0.committer
+    }
+}

@@ -13,6 +13,7 @@ pub mod id;
 pub mod json;
 pub mod manifest;
 pub mod model;
+pub mod sandbox;
 pub mod segment;
 pub mod session;
 pub mod time;

@@ -4,6 +4,7 @@
 
 pub mod abort;
 pub mod backends;
+pub mod model_vault;
 pub mod models;
 pub mod run;
 pub mod secret;

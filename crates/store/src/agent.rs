@@ -37,13 +37,13 @@ impl Store {
     pub async fn agent_put(&self, agent: &AgentRow, now: Millis) -> Result<(), WriteError> {
         let put =
             params![agent.id.as_str(), agent.manifest_hash.as_str(), agent.implementation_version.as_str(), now.0,];
-        let manifest = params![agent.manifest_hash.as_str(), agent.manifest.as_str()];
-        self.db.write(vec![Statement::any(PUT_MANIFEST, manifest), Statement::any(PUT, put)]).await
+        let manifest = put_manifest(&agent.manifest_hash, &agent.manifest);
+        self.db.write(vec![manifest, Statement::any(PUT, put)]).await
     }
 
     /// Stores a manifest that is no agent's current one: a session's copy, a turn's variant.
     pub async fn manifest_put(&self, hash: &str, manifest: &Json) -> Result<(), WriteError> {
-        self.db.write(vec![Statement::any(PUT_MANIFEST, params![hash, manifest.as_str()])]).await
+        self.db.write(vec![put_manifest(hash, manifest)]).await
     }
 
     /// The manifest of this hash.
@@ -63,6 +63,11 @@ impl Store {
         let rows = self.db.query(LIST, Vec::new()).await?;
         Ok(rows.iter().map(read).collect::<Result<_, _>>()?)
     }
+}
+
+/// Stores a manifest unless it is stored.
+pub(crate) fn put_manifest(hash: &str, manifest: &Json) -> Statement {
+    Statement::any(PUT_MANIFEST, params![hash, manifest.as_str()])
 }
 
 fn read(row: &Row) -> Result<AgentRow, DbError> {

@@ -25,6 +25,7 @@ use nylorun_wire::event::UnreadableEvent;
 pub use agent::AgentRow;
 pub use db::{Counts, Db, DbError, OpenError, WriteError};
 pub use event::StoredEvent;
+pub use migrate::schema_version;
 pub use session::{STALE_SESSION, SessionFilter};
 pub use tenant::{NO_PROVIDER, PrincipalRow, ProviderRow, SealedColumns};
 

@@ -28,6 +28,11 @@ const MIGRATIONS: &[Migration] = &[Migration {
     postgres: include_str!("../migrations/postgres/0001_foundation.sql"),
 }];
 
+/// The newest schema version that this build knows.
+pub fn schema_version() -> i64 {
+    MIGRATIONS.last().map_or(0, |newest| newest.version)
+}
+
 /// The lock that a process holds while it migrates a PostgreSQL database: "nylorun", by its bytes.
 const ADVISORY_LOCK: i64 = 0x006e_796c_6f72_756e;
 

@@ -5,12 +5,15 @@ use std::sync::Arc;
 use nylorun_domain::change::SessionChange;
 use nylorun_domain::id::{AgentId, SessionId, TurnId, UserId, WorkerId};
 use nylorun_domain::json::{Json, Value};
+use nylorun_domain::manifest::AgentManifest;
 use nylorun_domain::session::{SandboxSource, Session, Status};
 use nylorun_domain::time::Millis;
 use nylorun_domain::workspace::WorkspaceSpec;
 
 use crate::db::{DbError, Guard, Row, Statement, Val};
-use crate::{Store, StoreError, StoredEvent, WriteError, command, effect, event, params, usage, wake, workspace};
+use crate::{
+    Store, StoreError, StoredEvent, WriteError, agent, command, effect, event, params, usage, wake, workspace,
+};
 
 /// The session's row is not as it was when the change was decided: load it again and decide again.
 pub const STALE_SESSION: Guard = Guard("session revision");
@@ -57,9 +60,10 @@ pub enum SessionFilter {
 }
 
 impl Store {
-    /// Opens a session. Fails as a duplicate when one of this id exists.
-    pub async fn session_insert(&self, session: &Session) -> Result<(), WriteError> {
-        self.db.write(vec![Statement::any(INSERT, insert_params(session))]).await
+    /// Opens a session with its own copy of the manifest. Fails as a duplicate when a session of this id exists.
+    pub async fn session_insert(&self, session: &Session, pinned: &AgentManifest) -> Result<(), WriteError> {
+        let manifest = agent::put_manifest(&pinned.hash, &pinned.document);
+        self.db.write(vec![Statement::any(INSERT, insert_params(session)), manifest]).await
     }
 
     /// The session of this id.

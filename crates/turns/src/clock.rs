@@ -30,6 +30,11 @@ pub fn ulid() -> String {
     (0..26).map(letter).collect()
 }
 
+/// A caller's key: 64 lower-case hexadecimal digits, 256 random bits (api 1.5).
+pub fn fresh_key() -> String {
+    nylorun_domain::hash::to_hex(&random::<32>())
+}
+
 fn random<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
     if getrandom::fill(&mut bytes).is_err() {
@@ -54,7 +59,9 @@ mod tests {
     fn ids_have_their_forms_and_do_not_repeat() {
         let uuids: HashSet<String> = (0..1000).map(|_| uuid()).collect();
         assert_eq!(uuids.len(), 1000);
-        assert!(uuids.iter().all(|id| id.len() == 36 && id.as_bytes()[14] == b'4' && b"89ab".contains(&id.as_bytes()[19])));
+        assert!(
+            uuids.iter().all(|id| id.len() == 36 && id.as_bytes()[14] == b'4' && b"89ab".contains(&id.as_bytes()[19]))
+        );
         let ulids: HashSet<String> = (0..1000).map(|_| ulid()).collect();
         assert_eq!(ulids.len(), 1000);
         let is_crockford = |c: char| c.is_ascii_digit() || ('a'..='z').contains(&c) && !"ilou".contains(c);

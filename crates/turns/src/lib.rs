@@ -2,17 +2,17 @@
 //!
 //! Modules stand in reading order. Absent here, on purpose: rules (`domain::turn` decides) and engines (a harness runs them).
 
+mod advance;
 mod clock;
 mod committer;
 mod core;
 mod live;
 mod load;
-mod advance;
 mod scheduler;
 mod sweep;
 mod workspace_log;
 
-pub use clock::{now, stamp, ulid, uuid};
+pub use clock::{fresh_key, now, stamp, ulid, uuid};
 pub use committer::{CommitError, Committer, Updated};
 pub use live::{Heard, Live, LiveFrame, Observer};
 pub use scheduler::{Scheduler, SchedulerConfig};

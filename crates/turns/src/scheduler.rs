@@ -26,11 +26,7 @@ pub struct SchedulerConfig {
 
 impl Default for SchedulerConfig {
     fn default() -> Self {
-        Self {
-            max_advances: 512,
-            advance_deadline: Duration::from_secs(50 * 60),
-            stop_grace: Duration::from_secs(30),
-        }
+        Self { max_advances: 512, advance_deadline: Duration::from_secs(50 * 60), stop_grace: Duration::from_secs(30) }
     }
 }
 

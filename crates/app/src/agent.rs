@@ -1,0 +1,53 @@
+//! Agents (api 2.1).
+
+use nylorun_domain::caller::Caller;
+use nylorun_domain::check::{Path, ProblemCode, Problems, check_at};
+use nylorun_domain::id::AgentId;
+use nylorun_domain::manifest::AgentManifest;
+use nylorun_store::AgentRow;
+use nylorun_turns::now;
+use nylorun_wire::agent::{AgentListed, AgentSaved, SaveAgent};
+
+use crate::{App, Error};
+
+impl App {
+    /// Saves an agent. Open sessions keep the definition that they pinned.
+    pub async fn agent_save(&self, _caller: &Caller, id: AgentId, body: SaveAgent) -> Result<AgentSaved, Error> {
+        let path = Path::ROOT.name("manifest");
+        let manifest = check_at(&body.manifest.value(), path, AgentManifest::saved).map_err(Error::Invalid)?;
+        if manifest.id != id {
+            let message = format!("the manifest's id is {}, and the path names {id}; make them equal", manifest.id);
+            return Err(Error::Invalid(Problems::one(ProblemCode::Custom, &path.name("id"), message)));
+        }
+        if let Some(file) = manifest.files().into_iter().next() {
+            return Err(Error::BadRequest {
+                code: nylorun_wire::code::Code::DefinitionFilesMissing,
+                message: format!("the definition names {file}, and this server does not take definition files yet"),
+            });
+        }
+        let row = AgentRow {
+            id,
+            manifest_hash: manifest.hash.clone(),
+            implementation_version: body.implementation_version,
+            manifest: body.manifest,
+        };
+        self.store().agent_put(&row, now()).await?;
+        Ok(AgentSaved {
+            agent_id: row.id,
+            manifest_hash: row.manifest_hash,
+            implementation_version: row.implementation_version,
+        })
+    }
+
+    /// All agents, by id.
+    pub async fn agent_list(&self, _caller: &Caller) -> Result<Vec<AgentListed>, Error> {
+        let agents = self.store().agent_list().await?;
+        let listed = agents.into_iter().map(|agent| AgentListed {
+            agent_id: agent.id,
+            manifest: agent.manifest,
+            manifest_hash: agent.manifest_hash,
+            implementation_version: agent.implementation_version,
+        });
+        Ok(listed.collect())
+    }
+}

@@ -1,0 +1,99 @@
+//! Commands to a session (api 2.4, 1.9).
+
+use nylorun_domain::caller::Caller;
+use nylorun_domain::change::{CommandRecord, SessionChange};
+use nylorun_domain::id::SessionId;
+use nylorun_domain::json::Json;
+use nylorun_domain::manifest::variant_of;
+use nylorun_domain::session::Session;
+use nylorun_domain::turn::{Cancel, CommandHead, Message, cancel, message};
+use nylorun_turns::{CommitError, stamp};
+use nylorun_wire::command::{Accepted, Command, CommandKind};
+use nylorun_wire::cursor;
+
+use crate::session::pin_manifest;
+use crate::{App, Error};
+
+impl App {
+    /// Carries out a command. A repetition under the same key gets the first answer, whatever the session does now.
+    pub async fn command(&self, caller: &Caller, id: &SessionId, command: Command) -> Result<Accepted, Error> {
+        loop {
+            let session = self.session(caller, id).await?;
+            if let Some(answer) = self.answered(&session, &command.idempotency_key, &command.body_hash).await? {
+                return Ok(answer);
+            }
+            let change = self.decide(&session, &command).await?;
+            match self.committer().commit(&change).await {
+                Ok(()) => {
+                    self.after_commit(&change, &command.kind);
+                    return accepted(id, change.command.as_ref());
+                }
+                Err(CommitError::Stale) => {}
+                Err(CommitError::Store(error)) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// The stored answer of a command under this key. Only accepted ones are stored.
+    pub(crate) async fn answered(&self, session: &Session, key: &str, hash: &str) -> Result<Option<Accepted>, Error> {
+        let Some(record) = self.store().command_get(&session.id, key).await? else { return Ok(None) };
+        if record.body_hash != hash {
+            return Err(Error::conflict(format!(
+                "Idempotency key {key:?} was used for another request; use a new key for a new request"
+            )));
+        }
+        accepted(&session.id, Some(&record)).map(Some)
+    }
+
+    async fn decide(&self, session: &Session, command: &Command) -> Result<SessionChange, Error> {
+        let head = CommandHead {
+            request_id: command.request_id.clone(),
+            idempotency_key: command.idempotency_key.clone(),
+            body_hash: command.body_hash.clone(),
+        };
+        match &command.kind {
+            CommandKind::Message { input, manifest, .. } => {
+                let variant = match manifest {
+                    Some(manifest) => Some(self.variant(session, manifest).await?),
+                    None => None,
+                };
+                Ok(message(session, Message { head, input: input.clone(), variant }, &stamp())?)
+            }
+            CommandKind::Cancel { reason } => Ok(cancel(session, Cancel { head, reason: reason.clone() }, &stamp())),
+            CommandKind::Approve { .. } | CommandKind::Respond { .. } => Err(Error::Conflict {
+                code: nylorun_wire::code::Code::RequestRejected,
+                message: "the session is not awaiting a response".to_owned(),
+                active_turn: session.active_turn_id.clone(),
+                details: None,
+            }),
+        }
+    }
+
+    /// The turn's own manifest: it may only narrow the definition; what the runtime adds to a session is added after.
+    async fn variant(&self, session: &Session, manifest: &Json) -> Result<(Json, String), Error> {
+        let saved = self.definition(session).await?;
+        let variant = variant_of(&saved, manifest).map_err(Error::Invalid)?;
+        let pinned = pin_manifest(variant, session.workspace.as_ref())?;
+        self.store().manifest_put(&pinned.hash, &pinned.document).await?;
+        Ok((manifest.clone(), pinned.hash))
+    }
+
+    /// What follows the commit: it is derived from it, and the sweep repeats it if this process dies here.
+    fn after_commit(&self, change: &SessionChange, kind: &CommandKind) {
+        match kind {
+            CommandKind::Message { .. } => self.parts().scheduler.wake(&change.session.id),
+            CommandKind::Cancel { .. } => self.parts().scheduler.cancel(&change.session.id),
+            CommandKind::Approve { .. } | CommandKind::Respond { .. } => {}
+        }
+    }
+}
+
+/// The answer of a command that was accepted.
+pub(crate) fn accepted(session: &SessionId, record: Option<&CommandRecord>) -> Result<Accepted, Error> {
+    let record = record.ok_or_else(|| Error::Internal { message: "a command left no record".to_owned() })?;
+    Ok(Accepted {
+        turn_id: record.turn_id.clone(),
+        cursor: Some(cursor::event(session, record.seq)),
+        request_id: record.request_id.clone(),
+    })
+}

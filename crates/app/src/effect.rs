@@ -1,0 +1,48 @@
+//! Settling uncertain effects (`decisions.md`, Settling).
+
+use nylorun_domain::caller::Caller;
+use nylorun_domain::id::{EffectId, SessionId};
+use nylorun_domain::turn::{CommandHead, Refusal, SettleEffect, settle_effect};
+use nylorun_turns::{CommitError, stamp};
+use nylorun_wire::command::Accepted;
+use nylorun_wire::effect::Settle;
+
+use crate::command::accepted;
+use crate::{App, Error};
+
+impl App {
+    /// Says what became of an uncertain effect; the turn goes on when none is left.
+    pub async fn effect_settle(
+        &self,
+        caller: &Caller,
+        id: &SessionId,
+        effect: &EffectId,
+        settle: Settle,
+    ) -> Result<Accepted, Error> {
+        loop {
+            let session = self.session(caller, id).await?;
+            if let Some(answer) = self.answered(&session, &settle.idempotency_key, &settle.body_hash).await? {
+                return Ok(answer);
+            }
+            let row = self.store().effect_get(id, effect).await?;
+            let row = row.ok_or_else(|| Refusal::UnknownEffect(effect.clone()))?;
+            let uncertain = self.store().effect_uncertain(id).await?;
+            let others = uncertain.iter().filter(|other| other.turn_id == row.turn_id && other.id != row.id).count();
+            let head = CommandHead {
+                request_id: settle.request_id.clone(),
+                idempotency_key: settle.idempotency_key.clone(),
+                body_hash: settle.body_hash.clone(),
+            };
+            let request = SettleEffect { head, outcome: settle.outcome.clone() };
+            let change = settle_effect(&session, &row, others, request, &stamp())?;
+            match self.committer().commit(&change).await {
+                Ok(()) => {
+                    self.parts().scheduler.wake(id);
+                    return accepted(id, change.command.as_ref());
+                }
+                Err(CommitError::Stale) => {}
+                Err(CommitError::Store(error)) => return Err(error.into()),
+            }
+        }
+    }
+}

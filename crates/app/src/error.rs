@@ -1,0 +1,114 @@
+//! Why a use case refuses or fails, without a transport.
+
+use nylorun_domain::check::Problems;
+use nylorun_domain::id::TurnId;
+use nylorun_domain::json::Value;
+use nylorun_domain::turn::Refusal;
+use nylorun_store::{StoreError, WriteError};
+use nylorun_wire::code::Code;
+
+/// Why a use case refuses or fails.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum Error {
+    /// The body breaks its rules.
+    #[error("{0}")]
+    Invalid(Problems),
+    /// The request cannot be right.
+    #[error("{message}")]
+    BadRequest {
+        /// What kind of refusal.
+        code: Code,
+        /// Why, and what would help.
+        message: String,
+    },
+    /// It is not there, or not the caller's.
+    #[error("{message}")]
+    NotFound {
+        /// What is not there.
+        message: String,
+    },
+    /// It does not go with what is there.
+    #[error("{message}")]
+    Conflict {
+        /// What kind of refusal.
+        code: Code,
+        /// Why, and what would help.
+        message: String,
+        /// The turn that is in the way.
+        active_turn: Option<TurnId>,
+        /// Facts for programs.
+        details: Option<Value>,
+    },
+    /// The caller may not.
+    #[error("{message}")]
+    Forbidden {
+        /// What kind of refusal.
+        code: Code,
+        /// Why, and what would help.
+        message: String,
+        /// Facts for programs.
+        details: Option<Value>,
+    },
+    /// Something that this needs does not answer now.
+    #[error("{message}")]
+    Unavailable {
+        /// What, for the log.
+        message: String,
+    },
+    /// A fault of this program.
+    #[error("{message}")]
+    Internal {
+        /// What, for the log; never told to the caller.
+        message: String,
+    },
+}
+
+impl Error {
+    pub(crate) fn bad_request(message: impl Into<String>) -> Self {
+        Self::BadRequest { code: Code::RequestRejected, message: message.into() }
+    }
+
+    pub(crate) fn not_found(message: impl Into<String>) -> Self {
+        Self::NotFound { message: message.into() }
+    }
+
+    pub(crate) fn conflict(message: impl Into<String>) -> Self {
+        Self::Conflict { code: Code::RequestRejected, message: message.into(), active_turn: None, details: None }
+    }
+
+    pub(crate) fn forbidden(message: impl Into<String>) -> Self {
+        Self::Forbidden { code: Code::RequestRejected, message: message.into(), details: None }
+    }
+
+    pub(crate) fn session_not_found() -> Self {
+        Self::not_found("Session not found")
+    }
+}
+
+impl From<StoreError> for Error {
+    fn from(error: StoreError) -> Self {
+        Self::Unavailable { message: error.to_string() }
+    }
+}
+
+impl From<WriteError> for Error {
+    fn from(error: WriteError) -> Self {
+        match error {
+            WriteError::Db(_) | WriteError::Unknown(_) => Self::Unavailable { message: error.to_string() },
+            WriteError::Guard(_) | WriteError::Duplicate { .. } => Self::Internal { message: error.to_string() },
+        }
+    }
+}
+
+impl From<Refusal> for Error {
+    fn from(refusal: Refusal) -> Self {
+        let message = refusal.to_string();
+        match refusal {
+            Refusal::Busy { active_turn_id } => {
+                Self::Conflict { code: Code::RequestRejected, message, active_turn: active_turn_id, details: None }
+            }
+            Refusal::UnknownEffect(_) => Self::NotFound { message },
+            Refusal::NotUncertain { .. } | Refusal::OnlyRetry(_) => Self::conflict(message),
+        }
+    }
+}

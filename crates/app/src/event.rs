@@ -1,0 +1,158 @@
+//! A session's record: history and following (api 2.3, 1.11).
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use nylorun_domain::caller::Caller;
+use nylorun_domain::event::Visibility;
+use nylorun_domain::id::SessionId;
+use nylorun_store::{Store, StoredEvent};
+use nylorun_turns::{Heard, LiveFrame, Observer};
+
+use crate::{App, Error};
+
+/// Events that are read from the record at once.
+const PAGE: i64 = 500;
+
+/// A part of a session's history.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HistoryPage {
+    /// Public events, in order.
+    pub events: Vec<Arc<StoredEvent>>,
+    /// The last record that was read, also when it is internal; where reading began when there was none.
+    pub last: Option<i64>,
+    /// Whether nothing followed when the page was read.
+    pub tail: bool,
+}
+
+/// What a follower is given.
+#[derive(Clone, Debug)]
+pub enum Frame {
+    /// A public event of the record.
+    Event(Arc<StoredEvent>),
+    /// The JSON of a `message.delta`: never recorded, and not given again after a lost connection.
+    Delta(Arc<str>),
+}
+
+/// Follows one session: the record from a place on, then what happens, each event once and in order.
+pub struct Follower {
+    store: Store,
+    session: SessionId,
+    observer: Observer,
+    /// The sequence number of the next event.
+    next: i64,
+    /// Events that were read and not yet given.
+    read: VecDeque<Arc<StoredEvent>>,
+    state: State,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// The record may hold more than was read.
+    Reading,
+    /// Everything so far was read: what is new is heard.
+    Listening,
+}
+
+impl App {
+    /// The events after `after` (all, when `None`): up to the record's end, or at most `limit` records.
+    pub async fn history(
+        &self,
+        caller: &Caller,
+        id: &SessionId,
+        after: Option<i64>,
+        limit: Option<usize>,
+    ) -> Result<HistoryPage, Error> {
+        let session = self.session(caller, id).await?;
+        refuse_beyond(after, session.head)?;
+        let limit = limit.map(|limit| i64::try_from(limit).unwrap_or(i64::MAX));
+        let mut page = HistoryPage { events: Vec::new(), last: after, tail: false };
+        let mut examined = 0;
+        while page.last.unwrap_or(-1) + 1 < session.head && limit.is_none_or(|limit| examined < limit) {
+            let wanted = limit.map_or(PAGE, |limit| PAGE.min(limit - examined));
+            let events = self.store().event_range(id, page.last.unwrap_or(-1), wanted).await?;
+            if events.is_empty() {
+                break;
+            }
+            for event in events.into_iter().filter(|event| event.seq < session.head) {
+                examined += 1;
+                page.last = Some(event.seq);
+                if event.visibility == Visibility::Public {
+                    page.events.push(Arc::new(event));
+                }
+            }
+        }
+        page.tail = page.last.unwrap_or(-1) + 1 >= session.head;
+        Ok(page)
+    }
+
+    /// Follows the session from after `after` (from its beginning, when `None`).
+    pub async fn follow(&self, caller: &Caller, id: &SessionId, after: Option<i64>) -> Result<Follower, Error> {
+        // Observing begins before the row is read: what is committed between is heard, and what was before is read.
+        let observer = self.parts().live.observe(id);
+        let session = self.session(caller, id).await?;
+        refuse_beyond(after, session.head)?;
+        Ok(Follower {
+            store: self.store().clone(),
+            session: id.clone(),
+            observer,
+            next: after.unwrap_or(-1) + 1,
+            read: VecDeque::new(),
+            state: State::Reading,
+        })
+    }
+}
+
+fn refuse_beyond(after: Option<i64>, head: i64) -> Result<(), Error> {
+    match after {
+        Some(after) if after >= head => Err(Error::bad_request("Invalid cursor")),
+        Some(_) | None => Ok(()),
+    }
+}
+
+impl Follower {
+    /// The next frame. `None` when the record cannot be read: the client resumes with its last cursor.
+    pub async fn next(&mut self) -> Option<Frame> {
+        loop {
+            while let Some(event) = self.read.pop_front() {
+                if event.visibility == Visibility::Public {
+                    return Some(Frame::Event(event));
+                }
+            }
+            match self.state {
+                State::Reading => self.read_on().await?,
+                State::Listening => match self.observer.next().await {
+                    Heard::Behind => self.state = State::Reading,
+                    Heard::Frame(LiveFrame::Delta(delta)) => return Some(Frame::Delta(delta)),
+                    Heard::Frame(LiveFrame::Event(event)) => self.hear(event),
+                },
+            }
+        }
+    }
+
+    async fn read_on(&mut self) -> Option<()> {
+        let events = match self.store.event_range(&self.session, self.next - 1, PAGE).await {
+            Ok(events) => events,
+            Err(error) => {
+                tracing::warn!(session = %self.session, %error, "a follower cannot read the record");
+                return None;
+            }
+        };
+        match events.last() {
+            Some(last) => self.next = last.seq + 1,
+            None => self.state = State::Listening,
+        }
+        self.read.extend(events.into_iter().map(Arc::new));
+        Some(())
+    }
+
+    /// Commits of one session may be heard in another order than they happened: the record has the right one.
+    fn hear(&mut self, event: Arc<StoredEvent>) {
+        if event.seq == self.next {
+            self.next += 1;
+            self.read.push_back(event);
+        } else if event.seq > self.next {
+            self.state = State::Reading;
+        }
+    }
+}

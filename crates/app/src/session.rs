@@ -1,0 +1,278 @@
+//! Sessions (api 2.2).
+
+use nylorun_domain::caller::Caller;
+use nylorun_domain::change::{EffectRow, SessionChange};
+use nylorun_domain::check::{Path, ProblemCode, Problems};
+use nylorun_domain::id::{AgentId, SessionId};
+use nylorun_domain::json::Json;
+use nylorun_domain::manifest::{AgentManifest, pin_workspace, sandbox_json};
+use nylorun_domain::sandbox::{SandboxConfig, SandboxDefault, SandboxRequest};
+use nylorun_domain::session::{SandboxSource, Session, Status};
+use nylorun_domain::workspace::WorkspaceSpec;
+use nylorun_store::{AgentRow, SessionFilter, WriteError};
+use nylorun_turns::{Updated, now};
+use nylorun_wire::code::Code;
+use nylorun_wire::session::{OpenSession, PinnedManifest, SandboxChoice, SessionView, Summary, UncertainEffect};
+
+use crate::{App, Error};
+
+impl App {
+    /// Opens a session, or attaches vaults to one that was opened with the same body.
+    pub async fn session_open(&self, caller: &Caller, id: SessionId, body: OpenSession) -> Result<SessionView, Error> {
+        if !caller.sees_owner(&body.owner_user_id) {
+            return Err(Error::forbidden("ownerUserId must be the subject that you act for"));
+        }
+        loop {
+            if let Some(session) = self.store().session_get(&id).await? {
+                return self.session_reopen(caller, session, &body).await;
+            }
+            let (session, pinned) = self.new_session(caller, &id, &body).await?;
+            match self.store().session_insert(&session, &pinned).await {
+                Ok(()) => return self.view(session).await,
+                // Somebody opened it meanwhile: look at what is there.
+                Err(WriteError::Duplicate { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// The session view.
+    pub async fn session_view(&self, caller: &Caller, id: &SessionId) -> Result<SessionView, Error> {
+        self.view(self.session(caller, id).await?).await
+    }
+
+    /// Sessions, newest first; a subject sees its own.
+    pub async fn session_list(&self, caller: &Caller, agent: Option<AgentId>) -> Result<Vec<Summary>, Error> {
+        let filter = match (caller.only_owner(), &agent) {
+            (Some(user), _) => SessionFilter::User(user.clone()),
+            (None, Some(agent)) => SessionFilter::Agent(agent.clone()),
+            (None, None) => SessionFilter::All,
+        };
+        let sessions = self.store().session_list(&filter).await?;
+        let wanted =
+            sessions.into_iter().filter(|session| agent.as_ref().is_none_or(|agent| session.agent_id == *agent));
+        let summaries = wanted.map(|session| Summary {
+            id: session.id,
+            agent_id: session.agent_id,
+            owner_user_id: session.owner_user_id,
+            status: session.status.as_str().to_owned(),
+            active_turn_id: session.active_turn_id,
+        });
+        Ok(summaries.collect())
+    }
+
+    /// The manifest that the session pinned.
+    pub async fn session_manifest(&self, caller: &Caller, id: &SessionId) -> Result<PinnedManifest, Error> {
+        let session = self.session(caller, id).await?;
+        let manifest = self.store().manifest_get(&session.manifest_hash).await?;
+        let manifest = manifest.ok_or_else(|| Error::Internal {
+            message: format!("session {id} pins manifest {}, which is not stored", session.manifest_hash),
+        })?;
+        Ok(PinnedManifest {
+            session_id: session.id,
+            agent_id: session.agent_id,
+            manifest_hash: session.manifest_hash,
+            implementation_version: session.implementation_version,
+            manifest,
+        })
+    }
+
+    /// The session, when it is there for this caller. Another owner's is missing.
+    pub(crate) async fn session(&self, caller: &Caller, id: &SessionId) -> Result<Session, Error> {
+        let session = self.store().session_get(id).await?;
+        session.filter(|session| caller.sees_owner(&session.owner_user_id)).ok_or_else(Error::session_not_found)
+    }
+
+    /// The definition that the session was opened with.
+    pub(crate) async fn definition(&self, session: &Session) -> Result<AgentManifest, Error> {
+        let document = self.store().manifest_get(&session.definition_hash).await?;
+        let missing = || Error::Internal { message: format!("definition {} is not stored", session.definition_hash) };
+        AgentManifest::read_pinned(&document.ok_or_else(missing)?)
+            .map_err(|problems| Error::Internal { message: problems.to_string() })
+    }
+
+    async fn session_reopen(
+        &self,
+        caller: &Caller,
+        session: Session,
+        body: &OpenSession,
+    ) -> Result<SessionView, Error> {
+        if session.owner_user_id != body.owner_user_id {
+            return Err(match caller.only_owner() {
+                Some(_) => Error::session_not_found(),
+                None => Error::conflict(format!("session {} belongs to another owner", session.id)),
+            });
+        }
+        if session.identity_hash != body.identity {
+            return Err(Error::conflict(format!(
+                "session {} was opened with another body; open a new session under another id",
+                session.id
+            )));
+        }
+        refuse_vaults(body)?;
+        let updated = self.committer().update(&session.id, |current| {
+            if body.vault_ids.is_none() && body.credential_selections.is_none() {
+                return Ok::<_, Error>(None);
+            }
+            let mut change = SessionChange::of(current);
+            change.session.vault_ids = Json::from_trusted("[]");
+            change.session.credential_selections = Json::from_trusted("[]");
+            Ok(Some(change))
+        });
+        match updated.await? {
+            Updated::Committed(change) => self.view(change.session).await,
+            Updated::Unchanged(session) => self.view(session).await,
+            Updated::Missing => Err(Error::session_not_found()),
+            Updated::Refused(error) => Err(error),
+        }
+    }
+
+    async fn new_session(
+        &self,
+        caller: &Caller,
+        id: &SessionId,
+        body: &OpenSession,
+    ) -> Result<(Session, AgentManifest), Error> {
+        let agent = self.store().agent_get(&body.agent_id).await?;
+        let agent = agent.ok_or_else(|| Error::not_found("Definition not found"))?;
+        refuse_vaults(body)?;
+        let workspace = self.choose_workspace(caller, &body.sandbox).await?;
+        let pinned = pin(&agent, workspace.as_ref().map(|(spec, _)| spec))?;
+        let (workspace, sandbox_source) = workspace.unzip();
+        let session = Session {
+            id: id.clone(),
+            agent_id: agent.id,
+            owner_user_id: body.owner_user_id.clone(),
+            definition_hash: agent.manifest_hash,
+            manifest_hash: pinned.hash.clone(),
+            implementation_version: agent.implementation_version,
+            identity_hash: body.identity.clone(),
+            info: body.info.clone(),
+            vault_ids: Json::from_trusted("[]"),
+            credential_selections: Json::from_trusted("[]"),
+            workspace,
+            sandbox_source,
+            created_at: now(),
+            status: Status::Idle,
+            active_turn_id: None,
+            last_turn_id: None,
+            segment: 0,
+            input_seq: None,
+            turn_manifest_hash: None,
+            history_from: 0,
+            epoch: 0,
+            owner: None,
+            head: 0,
+            rev: 0,
+            last_event_at: None,
+            error: None,
+        };
+        Ok((session, pinned))
+    }
+
+    async fn choose_workspace(
+        &self,
+        caller: &Caller,
+        choice: &SandboxChoice,
+    ) -> Result<Option<(WorkspaceSpec, SandboxSource)>, Error> {
+        let config = self.sandbox_config().await?;
+        let path = Path::ROOT.name("sandbox");
+        let (request, source) = match choice {
+            SandboxChoice::None => return Ok(None),
+            SandboxChoice::Default => match &config.default {
+                SandboxDefault::None => return Ok(None),
+                SandboxDefault::Inline(request) => (request.clone(), SandboxSource::Default),
+            },
+            SandboxChoice::Inline { image, network_allow, cpus, memory_mib } => {
+                if caller.subject.is_some() {
+                    return Err(Error::forbidden(
+                        "only the application itself may describe a sandbox inline; leave sandbox out, or name one",
+                    ));
+                }
+                let request = SandboxRequest {
+                    image: image.clone(),
+                    network_allow: network_allow.clone(),
+                    cpus: *cpus,
+                    memory_mib: *memory_mib,
+                };
+                (request, SandboxSource::Inline)
+            }
+            SandboxChoice::Environment(id) => {
+                return Err(Error::not_found(format!("Sandbox {id} not found")));
+            }
+            SandboxChoice::Session(_) => {
+                let message =
+                    "sharing another session's sandbox is not available yet; leave sandbox out, or describe one";
+                return Err(Error::Invalid(Problems::one(ProblemCode::Custom, &path.name("session"), message)));
+            }
+        };
+        let spec = config.resolve(&request, &path).map_err(Error::Invalid)?;
+        Ok(Some((spec, source)))
+    }
+
+    /// The tenant's settings for workspaces.
+    pub(crate) async fn sandbox_config(&self) -> Result<SandboxConfig, Error> {
+        match self.store().setting_get(super::tenant::SANDBOX_CONFIG).await? {
+            None => Ok(SandboxConfig::default()),
+            Some(text) => SandboxConfig::read(&Json::from_trusted(text))
+                .map_err(|problems| Error::Internal { message: format!("stored sandbox settings: {problems}") }),
+        }
+    }
+
+    pub(crate) async fn view(&self, session: Session) -> Result<SessionView, Error> {
+        let uncertain = self.store().effect_uncertain(&session.id).await?;
+        Ok(SessionView {
+            definition_hash: (session.definition_hash != session.manifest_hash).then_some(session.definition_hash),
+            id: session.id,
+            agent_id: session.agent_id,
+            owner_user_id: session.owner_user_id,
+            manifest_hash: session.manifest_hash,
+            implementation_version: session.implementation_version,
+            status: session.status.as_str().to_owned(),
+            active_turn_id: session.active_turn_id,
+            vault_ids: Vec::new(),
+            credential_selections: Vec::new(),
+            sandbox_owner_id: None,
+            sandbox_id: None,
+            sandbox: session.workspace.as_ref().map(|spec| sandbox_json(spec).to_json()),
+            sandbox_source: session.sandbox_source.map(|source| source.as_str().to_owned()),
+            mcp_snapshot: None,
+            mcp_diagnostics: Vec::new(),
+            waits: None,
+            error: session.error,
+            uncertain_effects: uncertain.into_iter().map(uncertain_effect).collect(),
+        })
+    }
+}
+
+fn uncertain_effect(row: EffectRow) -> UncertainEffect {
+    UncertainEffect { effect_id: row.id, turn_id: row.turn_id, kind: row.kind, error: row.error }
+}
+
+/// There are no vaults yet: one that is named is missing, and a credential that is chosen lies outside.
+fn refuse_vaults(body: &OpenSession) -> Result<(), Error> {
+    if let Some(vault) = body.vault_ids.iter().flatten().next() {
+        return Err(Error::not_found(format!("Vault {vault} not found")));
+    }
+    match body.credential_selections.iter().flatten().next() {
+        None => Ok(()),
+        Some(selection) => Err(Error::BadRequest {
+            code: Code::RequestRejected,
+            message: format!("credential {} is in none of the session's vaults", selection.credential_id),
+        }),
+    }
+}
+
+/// The session's own copy of the definition: what the runtime adds is added to it, never to what was saved.
+pub(crate) fn pin(agent: &AgentRow, workspace: Option<&WorkspaceSpec>) -> Result<AgentManifest, Error> {
+    let saved = AgentManifest::read_pinned(&agent.manifest)
+        .map_err(|problems| Error::Internal { message: format!("agent {}: {problems}", agent.id) })?;
+    pin_manifest(saved, workspace)
+}
+
+pub(crate) fn pin_manifest(saved: AgentManifest, workspace: Option<&WorkspaceSpec>) -> Result<AgentManifest, Error> {
+    match workspace {
+        None => Ok(saved),
+        Some(spec) => pin_workspace(&saved, spec).map_err(Error::Invalid),
+    }
+}
