@@ -69,11 +69,6 @@ const EXCLUSIVE: [Exclusive; 8] = [
     exclusive("ring", &["keys"], "sealed keys have one reader"),
     exclusive("bashkit", &["workspace"], "a shell runs only inside a workspace"),
     exclusive("clap", &["nylorun"], "the command line is the binary's"),
-    exclusive(
-        "getrandom",
-        &["keys", "nylorun", "client"],
-        "ids and keys come in as arguments, so that decisions stay pure",
-    ),
 ];
 
 /// Crates that hold no I/O, clock or randomness, and the only outside crates that they may use.
