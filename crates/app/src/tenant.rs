@@ -3,7 +3,7 @@
 use nylorun_domain::json::Value;
 use nylorun_domain::sandbox::SandboxConfig;
 use nylorun_domain::time::Millis;
-use nylorun_store::FIXTURE_MODEL;
+use nylorun_store::{FIXTURE_MODEL, TENANT_CREATED_AT, TENANT_NAME};
 use nylorun_wire::model::ModelView;
 use nylorun_wire::tenant::{Seed, Seeded, TenantStatus};
 
@@ -13,9 +13,6 @@ use crate::{App, Error};
 pub(crate) const SANDBOX_CONFIG: &str = "sandbox.config";
 /// The preferred backend of workspaces.
 const SANDBOX_BACKEND: &str = "sandbox.backend";
-/// The tenant's name and the time it was made, written when its database was.
-pub(crate) const TENANT_NAME: &str = "tenant.name";
-pub(crate) const TENANT_CREATED_AT: &str = "tenant.createdAt";
 
 /// Whether this process can do its work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

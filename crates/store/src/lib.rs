@@ -27,7 +27,7 @@ pub use db::{Counts, Db, DbError, OpenError, WriteError};
 pub use event::StoredEvent;
 pub use migrate::schema_version;
 pub use session::{STALE_SESSION, SessionFilter};
-pub use tenant::{NO_PROVIDER, PrincipalRow, ProviderRow, SealedColumns};
+pub use tenant::{NO_PROVIDER, NewTenant, PrincipalRow, ProviderRow, SealedColumns, TENANT_CREATED_AT, TENANT_NAME};
 
 /// The setting that makes the fixture model answer, `true`.
 pub const FIXTURE_MODEL: &str = "model.fixture";
@@ -51,11 +51,6 @@ pub enum StoreError {
 }
 
 impl Store {
-    /// The store of `tenant` in an open database.
-    pub fn new(db: Arc<Db>, tenant: TenantId) -> Self {
-        Self { db, tenant }
-    }
-
     /// The tenant.
     pub fn tenant(&self) -> &TenantId {
         &self.tenant

@@ -1,8 +1,11 @@
 //! What belongs to the tenant as a whole: its settings, callers' keys, providers' sealed keys.
 
+use std::sync::Arc;
+
+use nylorun_domain::id::TenantId;
 use nylorun_domain::time::Millis;
 
-use crate::db::{DbError, Guard, Row, Statement};
+use crate::db::{Db, DbError, Guard, Row, Statement};
 use crate::{Store, StoreError, WriteError, params};
 
 const GET_SETTING: &str = "SELECT value FROM settings WHERE key = $1";
@@ -45,6 +48,13 @@ pub(crate) const SQL: &[&str] = &[
     LIST_PROVIDERS,
     ACTIVE_PROVIDER,
 ];
+
+/// The setting that holds the tenant's id.
+const TENANT_ID: &str = "tenant.id";
+/// The setting that holds the tenant's name.
+pub const TENANT_NAME: &str = "tenant.name";
+/// The setting that holds the time at which the tenant was made, in milliseconds since 1970.
+pub const TENANT_CREATED_AT: &str = "tenant.createdAt";
 
 /// The provider to select has no row: no key is stored for it.
 pub const NO_PROVIDER: Guard = Guard("provider has a credential");
@@ -96,7 +106,35 @@ pub struct SealedColumns {
     pub ciphertext: Vec<u8>,
 }
 
+/// The tenant of a database that has none yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewTenant {
+    /// Its id.
+    pub id: TenantId,
+    /// Its name.
+    pub name: String,
+    /// When it is made.
+    pub created_at: Millis,
+}
+
 impl Store {
+    /// Opens the tenant of this database, which is made as `fresh` says when there is none.
+    pub async fn open(db: Arc<Db>, fresh: &NewTenant) -> Result<Self, WriteError> {
+        let seed = |key: &'static str, value: String| Statement::any(SEED_SETTING, params![key, value]);
+        let known = db.query(GET_SETTING, params![TENANT_ID]).await?;
+        if known.is_empty() {
+            let statements = vec![
+                seed(TENANT_ID, fresh.id.to_string()),
+                seed(TENANT_NAME, fresh.name.clone()),
+                seed(TENANT_CREATED_AT, fresh.created_at.0.to_string()),
+            ];
+            db.write(statements).await?;
+        }
+        let rows = db.query(GET_SETTING, params![TENANT_ID]).await?;
+        let id = rows.first().map(|row| row.text_arc(0)).transpose()?;
+        Ok(Self { tenant: id.map_or_else(|| fresh.id.clone(), TenantId::from_trusted), db })
+    }
+
     /// A setting of the tenant.
     pub async fn setting_get(&self, key: &str) -> Result<Option<String>, StoreError> {
         let rows = self.db.query(GET_SETTING, params![key]).await?;

@@ -1,0 +1,93 @@
+//! The tenant's model key: sealed when it is set, opened for each call (trust 1, engine e.8).
+
+use std::sync::Arc;
+
+use nylorun_domain::id::TenantId;
+use nylorun_domain::json::Json;
+use nylorun_ports::BoxFuture;
+use nylorun_ports::model_vault::{ModelPut, ModelVault};
+use nylorun_ports::models::{KeysError, ModelAccess, ModelKeys, ProviderAccess};
+use nylorun_ports::secret::Secret;
+use nylorun_store::{FIXTURE_MODEL, ProviderRow, SealedColumns, Store};
+
+use crate::envelope::{Binding, Sealed};
+use crate::kek::Kek;
+
+/// Providers' keys in the store, sealed with this host's vault key.
+pub struct ModelSecrets {
+    kek: Arc<Kek>,
+    store: Store,
+    now: fn() -> nylorun_domain::time::Millis,
+}
+
+impl ModelSecrets {
+    /// The keys of the store's tenant. `now` dates what is stored.
+    pub fn new(kek: Arc<Kek>, store: Store, now: fn() -> nylorun_domain::time::Millis) -> Self {
+        Self { kek, store, now }
+    }
+
+    async fn read(&self) -> Result<ModelAccess, KeysError> {
+        if self.store.setting_get(FIXTURE_MODEL).await.map_err(unavailable)?.is_some() {
+            return Ok(ModelAccess::Fixture);
+        }
+        let Some(row) = self.store.provider_active().await.map_err(unavailable)? else { return Ok(ModelAccess::None) };
+        let binding = binding(self.store.tenant(), &row.provider);
+        let sealed = Sealed {
+            kek_id: row.sealed.kek_id,
+            wrapped_key: row.sealed.wrapped_dek,
+            nonce: row.sealed.nonce,
+            ciphertext: row.sealed.ciphertext,
+        };
+        let opened = self.kek.open(&sealed, &binding).map_err(|_| KeysError::Unreadable)?;
+        let key = std::str::from_utf8(&opened).map_err(|_| KeysError::Unreadable)?;
+        Ok(ModelAccess::Provider(ProviderAccess {
+            provider: row.provider,
+            model: row.model,
+            base_url: row.base_url,
+            settings: Json::from_trusted(row.settings),
+            key: Secret::new(key),
+        }))
+    }
+
+    async fn write(&self, put: ModelPut) -> Result<(), KeysError> {
+        let binding = binding(self.store.tenant(), &put.provider);
+        let sealed = self.kek.seal(put.key.expose().as_bytes(), &binding).map_err(unavailable)?;
+        let row = ProviderRow {
+            provider: put.provider,
+            model: put.model,
+            base_url: put.base_url,
+            settings: put.settings.as_str().to_owned(),
+            auth_type: "api_key".to_owned(),
+            sealed: SealedColumns {
+                kek_id: sealed.kek_id,
+                nonce: sealed.nonce,
+                wrapped_dek: sealed.wrapped_key,
+                ciphertext: sealed.ciphertext,
+            },
+            is_active: true,
+            updated_at: (self.now)(),
+        };
+        self.store.provider_put(&row).await.map_err(unavailable)
+    }
+}
+
+/// A key that is moved to another tenant's or provider's row does not open.
+fn binding(tenant: &TenantId, provider: &str) -> Binding {
+    Binding::new("nylorun.model-key", &[tenant.as_str(), provider])
+}
+
+fn unavailable(error: impl std::fmt::Display) -> KeysError {
+    KeysError::Unavailable(error.to_string())
+}
+
+impl ModelKeys for ModelSecrets {
+    fn access(&self) -> BoxFuture<'_, Result<ModelAccess, KeysError>> {
+        Box::pin(self.read())
+    }
+}
+
+impl ModelVault for ModelSecrets {
+    fn put(&self, put: ModelPut) -> BoxFuture<'_, Result<(), KeysError>> {
+        Box::pin(self.write(put))
+    }
+}
