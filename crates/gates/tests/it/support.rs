@@ -1,26 +1,44 @@
 //! What the tests share.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
-use nylorun_domain::id::{AgentId, EffectId, InvocationId, SessionId, TurnId};
-use nylorun_domain::model::{Prompt, PromptItem};
-use nylorun_ports::models::{Delta, DeltaSink, ModelCall};
+use nylorun_domain::id::{AgentId, CallId, EffectId, InvocationId, SessionId, TurnId};
+use nylorun_domain::json::Json;
+use nylorun_domain::model::{
+    Candidate, FinishReason, ModelFailure, ModelOutcome, ModelRef, OutputPart, Prompt, PromptItem, ToolCall, ToolInput,
+    ToolResult, ToolSpec,
+};
+use nylorun_domain::tool::ToolOutcome;
+use nylorun_gates::catalogue::Catalogue;
+use nylorun_gates::outbound::{Outbound, PrivateTargets};
+use nylorun_gates::{CallSettings, Models};
+use nylorun_ports::BoxFuture;
+use nylorun_ports::abort::Abort;
+use nylorun_ports::models::{
+    Delta, DeltaSink, KeysError, ModelAccess, ModelCall, ModelGate, ModelKeys, ProviderAccess,
+};
+use nylorun_ports::secret::Secret;
+use nylorun_testkit::provider::ProviderStub;
+
+/// A key that must be seen nowhere but in a request's header.
+pub(crate) const CANARY: &str = "sk-canary-0123456789abcdef";
 
 /// Keeps what it is given.
 #[derive(Debug, Default)]
-pub struct Deltas(Mutex<Vec<Delta>>);
+pub(crate) struct Deltas(Mutex<Vec<Delta>>);
 
 impl Deltas {
-    pub fn new() -> Arc<Self> {
+    pub(crate) fn new() -> Arc<Self> {
         Arc::default()
     }
 
-    pub fn all(&self) -> Vec<Delta> {
+    pub(crate) fn all(&self) -> Vec<Delta> {
         self.0.lock().unwrap().clone()
     }
 
     /// The text of one attempt.
-    pub fn text(&self, attempt: u32) -> String {
+    pub(crate) fn text(&self, attempt: u32) -> String {
         self.all().into_iter().filter(|delta| delta.attempt == attempt).map(|delta| delta.text).collect()
     }
 }
@@ -31,15 +49,105 @@ impl DeltaSink for Deltas {
     }
 }
 
-pub fn prompt(items: Vec<PromptItem>) -> Prompt {
+/// Answers with what it holds.
+pub(crate) struct Keys(pub(crate) Result<ModelAccess, KeysError>);
+
+impl ModelKeys for Keys {
+    fn access(&self) -> BoxFuture<'_, Result<ModelAccess, KeysError>> {
+        let answer = self.0.clone();
+        Box::pin(async move { answer })
+    }
+}
+
+/// Settings with waits too short to notice.
+pub(crate) fn fast() -> CallSettings {
+    CallSettings { base_delay: Duration::from_millis(1), ..CallSettings::default() }
+}
+
+pub(crate) fn gate(access: Result<ModelAccess, KeysError>, settings: CallSettings) -> Models {
+    let outbound = Arc::new(Outbound::new(PrivateTargets::Allow));
+    Models::new(Arc::new(Keys(access)), outbound, Arc::new(Catalogue::load(None).unwrap()), settings)
+}
+
+pub(crate) fn access(stub: &ProviderStub, provider: &str, model: &str) -> ProviderAccess {
+    ProviderAccess {
+        provider: provider.into(),
+        model: model.into(),
+        base_url: Some(stub.base_url()),
+        settings: Json::from_trusted("{}"),
+        key: Secret::new(CANARY),
+    }
+}
+
+/// Asks the stub's model `m` of the provider `custom`.
+pub(crate) async fn ask(stub: &ProviderStub, prompt: Prompt) -> (ModelOutcome, Arc<Deltas>) {
+    ask_as(access(stub, "custom", "m"), prompt).await
+}
+
+/// Asks with this access.
+pub(crate) async fn ask_as(access: ProviderAccess, prompt: Prompt) -> (ModelOutcome, Arc<Deltas>) {
+    let deltas = Deltas::new();
+    let gate = gate(Ok(ModelAccess::Provider(access)), fast());
+    let outcome = gate.call(&call(prompt), deltas.clone(), Abort::never()).await;
+    (outcome.expect("nothing aborts the call"), deltas)
+}
+
+pub(crate) fn completed((outcome, _): (ModelOutcome, Arc<Deltas>)) -> Candidate {
+    match outcome {
+        ModelOutcome::Completed(candidate) => candidate,
+        ModelOutcome::Failed(failure) => panic!("{failure:?}"),
+    }
+}
+
+pub(crate) fn failed((outcome, _): (ModelOutcome, Arc<Deltas>)) -> ModelFailure {
+    match outcome {
+        ModelOutcome::Failed(failure) => failure,
+        ModelOutcome::Completed(candidate) => panic!("{candidate:?}"),
+    }
+}
+
+pub(crate) fn prompt(items: Vec<PromptItem>) -> Prompt {
     Prompt { instructions: Vec::new(), items, tools: Vec::new(), output_schema: None }
 }
 
-pub fn user(text: &str) -> PromptItem {
+/// A prompt of one message.
+pub(crate) fn hello() -> Prompt {
+    prompt(vec![user("hello")])
+}
+
+pub(crate) fn user(text: &str) -> PromptItem {
     PromptItem::User(vec![text.into()])
 }
 
-pub fn call(prompt: Prompt) -> ModelCall {
+pub(crate) fn model(provider: &str, model: &str) -> ModelRef {
+    ModelRef { provider: provider.into(), model: model.into() }
+}
+
+pub(crate) fn assistant(model: ModelRef, parts: Vec<OutputPart>) -> PromptItem {
+    PromptItem::Assistant(Candidate { parts, finish: FinishReason::Stop, usage: None, model, window: None })
+}
+
+pub(crate) fn tool_call(id: &str, name: &str, input: ToolInput) -> OutputPart {
+    OutputPart::ToolCall(ToolCall { call_id: CallId::from_trusted(id), name: name.into(), input })
+}
+
+pub(crate) fn json(text: &str) -> ToolInput {
+    ToolInput::Json(Json::from_trusted(text))
+}
+
+pub(crate) fn tool_result(id: &str, name: &str, outcome: ToolOutcome) -> ToolResult {
+    ToolResult { call_id: CallId::from_trusted(id), name: name.into(), outcome }
+}
+
+pub(crate) fn output(json: &str) -> ToolOutcome {
+    ToolOutcome::Completed { output: Json::from_trusted(json) }
+}
+
+pub(crate) fn tool(name: &str, schema: &str) -> ToolSpec {
+    ToolSpec { name: name.into(), description: Some(format!("The {name}.")), input_schema: Json::from_trusted(schema) }
+}
+
+pub(crate) fn call(prompt: Prompt) -> ModelCall {
     ModelCall {
         session_id: SessionId::from_trusted("session-1"),
         turn_id: TurnId::from_trusted("turn-1"),

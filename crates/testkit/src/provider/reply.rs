@@ -135,7 +135,10 @@ fn streamed(pieces: Vec<Piece>) -> Body {
                 tokio::time::sleep(time).await;
                 Ok(Bytes::new())
             }
-            Piece::Cut => Err(io::Error::other("cut on demand")),
+            Piece::Cut => {
+                tokio::task::yield_now().await;
+                Err(io::Error::other("cut on demand"))
+            }
             Piece::Hang => std::future::pending().await,
         }
     });

@@ -147,14 +147,16 @@ fn messages<'a>(target: &Target<'a>) -> Vec<Message<'a>> {
             PromptItem::Assistant(candidate) => (Role::Assistant, assistant(candidate, target)),
             PromptItem::ToolResults(results) => (Role::User, results.iter().map(tool_result).collect()),
         };
+        // An answer that held nothing cannot be said again.
+        if content.is_empty() {
+            continue;
+        }
         let content = content.into_iter().map(Block::new);
         match messages.last_mut() {
             Some(last) if last.role == role => last.content.extend(content),
             Some(_) | None => messages.push(Message { role, content: content.collect() }),
         }
     }
-    // An answer that held nothing cannot be said again.
-    messages.retain(|message| !message.content.is_empty());
     messages
 }
 
