@@ -1,7 +1,8 @@
-//! Workspace backends: what holds workspaces (sandbox-and-definitions a6). Four small seams, driven by the workspace manager.
+//! Workspace backends: what holds workspaces (sandbox-and-definitions a6). Four small seams, driven by the workspace
+//! manager.
 //!
-//! A backend is found out by a [`Probe`], holds workspaces as a [`Backend`], and gives a [`WorkspaceHandle`] on one that runs.
-//! Every backend passes the same contract suite.
+//! A backend is found out by a [`Probe`], holds workspaces as a [`Backend`], and gives a [`WorkspaceHandle`] on one
+//! that runs. Every backend passes the same contract suite.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -76,8 +77,8 @@ pub trait WorkspaceHandle: Send + Sync {
     /// Runs one shell command. Killed, with all its children, at its time limit, and when `abort` is told a kind beyond
     /// [`AbortKind::Shutdown`](crate::abort::AbortKind::Shutdown).
     fn exec(&self, command: ExecCommand, abort: Abort) -> BoxFuture<'_, Result<ExecResult, HandleError>>;
-    /// Runs one of the file tools, `input` being as sandbox-and-definitions a2 has it. `None` when `abort` ended it, which it
-    /// does to tools that only read. `bash` is refused.
+    /// Runs one of the file tools, `input` being as sandbox-and-definitions a2 has it. `None` when `abort` ended it,
+    /// which it does to tools that only read. `bash` is refused.
     fn file_tool(
         &self,
         tool: WorkspaceTool,

@@ -1,0 +1,127 @@
+//! One call of a tool: its outcome, and what is recorded with it (environments 3, outcomes of a tool call).
+
+use std::time::Instant;
+
+use nylorun_domain::json::Value;
+use nylorun_domain::tool::{ToolOutcome, WorkspaceTool};
+use nylorun_domain::workspace::WORKSPACE_DIR;
+use nylorun_ports::abort::Abort;
+use nylorun_ports::backends::{ExecCommand, ExecResult, HandleError, Killed, WorkspaceHandle};
+use nylorun_ports::workspaces::{WorkspaceAnswer, WorkspaceCall, WorkspaceOutcome};
+
+use super::events::{Exit, exec_event};
+use super::open::Trail;
+use super::{Caller, Visit};
+use crate::tools::input::{Bash, ToolCall, check_input};
+
+/// Runs a call once its turn in the lane has come.
+pub(super) async fn run(visit: Visit, call: WorkspaceCall, mut abort: Abort) -> WorkspaceAnswer {
+    let checked = match check_input(call.tool, &call.input) {
+        Ok(checked) => checked,
+        Err(refusal) => return answer(WorkspaceOutcome::Done(refusal), Trail::default()),
+    };
+    tokio::select! {
+        biased;
+        _ = abort.aborted() => return answer(WorkspaceOutcome::Aborted, Trail::default()),
+        () = visit.turn() => {}
+    }
+    if visit.inner.is_closing() {
+        return answer(WorkspaceOutcome::Aborted, Trail::default());
+    }
+    let mut trail = Trail::default();
+    let outcome = in_workspace(&visit, call, &checked, abort, &mut trail).await;
+    answer(outcome, trail)
+}
+
+fn answer(outcome: WorkspaceOutcome, trail: Trail) -> WorkspaceAnswer {
+    WorkspaceAnswer { outcome, events: trail.events, record: trail.record }
+}
+
+async fn in_workspace(
+    visit: &Visit,
+    call: WorkspaceCall,
+    checked: &ToolCall,
+    abort: Abort,
+    trail: &mut Trail,
+) -> WorkspaceOutcome {
+    let WorkspaceCall { session_id, turn_id, epoch, key: _, spec, tool, input } = call;
+    let caller = Caller { session_id, turn_id, epoch, spec };
+    let began = Instant::now();
+    let sent = send(visit, &caller, trail, tool, |handle| {
+        let (checked, input, abort) = (checked.clone(), input.clone(), abort.clone());
+        async move {
+            match checked {
+                ToolCall::Bash(bash) => Ok(from_exec(handle.exec(command(bash), abort).await?)),
+                ToolCall::File(_) => Ok((handle.file_tool(tool, input, abort).await?, Exit::default())),
+            }
+        }
+    })
+    .await;
+    let (outcome, exit) = match sent {
+        Ok(ended) => ended,
+        Err(outcome) => return outcome,
+    };
+    visit.space.state.lock().await.last_used = Some(visit.inner.log.now());
+    let duration_ms = i64::try_from(began.elapsed().as_millis()).unwrap_or(i64::MAX);
+    if outcome.is_some() || exit.killed {
+        trail.events.push(exec_event(tool, checked, exit, outcome.as_ref(), duration_ms));
+    }
+    outcome.map_or(WorkspaceOutcome::Aborted, WorkspaceOutcome::Done)
+}
+
+/// Sends a call to the workspace, which is opened when it must be. What was not sent is sent to a new handle once;
+/// what was sent and only reads is run again once; anything else that was sent is never sent again.
+pub(super) async fn send<T, Sent: Future<Output = Result<T, HandleError>>>(
+    visit: &Visit,
+    caller: &Caller,
+    trail: &mut Trail,
+    tool: WorkspaceTool,
+    to: impl Fn(std::sync::Arc<dyn WorkspaceHandle>) -> Sent,
+) -> Result<T, WorkspaceOutcome> {
+    let mut is_retry = false;
+    loop {
+        let handle = visit.inner.handle(&visit.space, caller, trail).await?;
+        let error = match to(handle).await {
+            Ok(sent) => return Ok(sent),
+            Err(error) => error,
+        };
+        tracing::warn!(key = visit.space.key.as_str(), tool = tool.as_str(), %error, "a workspace gave no answer");
+        match error {
+            HandleError::NotSent(_) if !is_retry => {}
+            HandleError::Lost(_) if tool.is_read_only() && !is_retry => {}
+            HandleError::NotSent(message) => return Err(failed("sandbox.start_failed", message)),
+            HandleError::Lost(message) if tool.is_read_only() => return Err(failed("sandbox.error", message)),
+            HandleError::Lost(message) => return Err(WorkspaceOutcome::Uncertain { message }),
+        }
+        is_retry = true;
+    }
+}
+
+fn failed(code: &str, message: String) -> WorkspaceOutcome {
+    WorkspaceOutcome::Done(ToolOutcome::failed(code, message))
+}
+
+fn command(bash: Bash) -> ExecCommand {
+    let Bash { command, time_limit } = bash;
+    ExecCommand { command, cwd: WORKSPACE_DIR.to_owned(), env: Vec::new(), time_limit }
+}
+
+/// A command's outcome: whatever its exit code, it is data. None when an abort killed it.
+fn from_exec(result: ExecResult) -> (Option<ToolOutcome>, Exit) {
+    let exit = Exit { code: Some(result.exit_code), killed: result.killed.is_some() };
+    if result.killed == Some(Killed::Abort) {
+        return (None, exit);
+    }
+    let mut output = vec![
+        ("exitCode", Value::from(i64::from(result.exit_code))),
+        ("stdout", Value::from(result.stdout)),
+        ("stderr", Value::from(result.stderr)),
+    ];
+    if result.truncated {
+        output.push(("truncated", Value::from(true)));
+    }
+    if result.killed == Some(Killed::TimeLimit) {
+        output.push(("timedOut", Value::from(true)));
+    }
+    (Some(ToolOutcome::Completed { output: Value::object(output).to_json() }), exit)
+}

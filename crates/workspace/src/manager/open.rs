@@ -1,0 +1,171 @@
+//! Opening a workspace for the calls that need it (environments 3; sandbox-and-definitions a5).
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use nylorun_domain::tool::ToolOutcome;
+use nylorun_domain::workspace::{WorkspaceEvent, WorkspaceRecord, WorkspaceSpec, WorkspaceState};
+use nylorun_ports::backends::{Backend, WorkspaceHandle};
+use nylorun_ports::workspaces::{LogError, WorkspaceChange, WorkspaceOutcome};
+
+use super::events::StateEvent;
+use super::{Caller, Inner, Space, State};
+
+/// What a call has to record beside its outcome.
+#[derive(Debug, Default)]
+pub(super) struct Trail {
+    pub(super) events: Vec<WorkspaceEvent>,
+    pub(super) record: Option<WorkspaceRecord>,
+}
+
+impl Inner {
+    /// The open handle of a workspace; opens it when there is none. Calls that need it at the same time share one
+    /// opening.
+    pub(super) async fn handle(
+        &self,
+        space: &Space,
+        caller: &Caller,
+        trail: &mut Trail,
+    ) -> Result<Arc<dyn WorkspaceHandle>, WorkspaceOutcome> {
+        let tries_before = space.tries.load(Ordering::SeqCst);
+        let mut state = space.state.lock().await;
+        if let Some(live) = state.live.as_ref().filter(|live| live.is_alive()) {
+            return Ok(Arc::clone(live));
+        }
+        if space.tries.load(Ordering::SeqCst) > tries_before
+            && let Some(failure) = &state.failure
+        {
+            return Err(WorkspaceOutcome::Done(failure.clone()));
+        }
+        let opened = self.open(space, &mut state, caller, trail).await;
+        state.failure = match &opened {
+            Err(WorkspaceOutcome::Done(failure)) => Some(failure.clone()),
+            Ok(_) | Err(WorkspaceOutcome::Uncertain { .. } | WorkspaceOutcome::Aborted) => None,
+        };
+        space.tries.fetch_add(1, Ordering::SeqCst);
+        opened
+    }
+
+    async fn open(
+        &self,
+        space: &Space,
+        state: &mut State,
+        caller: &Caller,
+        trail: &mut Trail,
+    ) -> Result<Arc<dyn WorkspaceHandle>, WorkspaceOutcome> {
+        if let Some(dead) = state.live.take() {
+            // No two processes serve one workspace.
+            dead.stop().await;
+        }
+        let before = self.log.record(&space.key).await.map_err(|error| not_recorded(&error))?;
+        let backend = self.backend_for(before.as_ref(), &caller.spec).await?;
+        let creating = self.creating(space, before.as_ref(), backend.as_ref(), caller);
+        let event = StateEvent {
+            reattach: before.is_some(),
+            ..StateEvent::of(WorkspaceState::Creating, backend.as_ref(), &caller.spec)
+        };
+        // The record comes first: what is made without one could never be found again.
+        let change = caller.change(event.into(), creating.clone());
+        self.log.write(change).await.map_err(|error| not_recorded(&error))?;
+        let opened = backend.open(&space.key, &caller.spec).await;
+        let (event, record, result) = match opened {
+            Err(error) => {
+                let event = StateEvent {
+                    error: Some(error.to_string()),
+                    ..StateEvent::of(WorkspaceState::Stopped, backend.as_ref(), &caller.spec)
+                };
+                // Its time stays: a workspace that never ran must not look as if it had (see `has_run`).
+                let updated_at = if has_run(&creating) { self.log.now() } else { creating.updated_at };
+                let record = WorkspaceRecord { state: WorkspaceState::Stopped, updated_at, ..creating };
+                let message = format!("The workspace could not be started: {error}");
+                let outcome = WorkspaceOutcome::Done(ToolOutcome::failed("sandbox.start_failed", message));
+                (event, record, Err(outcome))
+            }
+            Ok(opened) => {
+                let lost = opened.created && before.as_ref().is_some_and(has_run);
+                let note = "its files were gone and it was made anew, empty";
+                let event = StateEvent {
+                    lost: lost.then(|| note.to_owned()),
+                    ..StateEvent::of(WorkspaceState::Running, backend.as_ref(), &caller.spec)
+                };
+                let updated_at = self.log.now().max(creating.created_at.plus(1));
+                let record = WorkspaceRecord { state: WorkspaceState::Running, updated_at, ..creating };
+                state.idle_ms.get_or_insert(caller.spec.idle_ms);
+                state.live = Some(Arc::clone(&opened.handle));
+                (event, record, Ok(opened.handle))
+            }
+        };
+        state.record = Some(record.clone());
+        trail.events.push(event.into());
+        trail.record = Some(record);
+        result
+    }
+
+    /// The backend of a workspace: the one that its record names, for life; else the chosen one.
+    async fn backend_for(
+        &self,
+        record: Option<&WorkspaceRecord>,
+        spec: &WorkspaceSpec,
+    ) -> Result<Arc<dyn Backend>, WorkspaceOutcome> {
+        let found = match record {
+            Some(record) => self.backends.usable(&record.backend).await,
+            None => self.backends.chosen().await,
+        };
+        let met = found.and_then(|backend| match backend.unmet(spec) {
+            Some(unmet) => Err(unmet),
+            None => Ok(backend),
+        });
+        met.map_err(|why| {
+            let message = format!("No workspace can be opened: {why}. `nylorun doctor sandbox` lists the options.");
+            WorkspaceOutcome::Done(ToolOutcome::failed("sandbox.unavailable", message))
+        })
+    }
+
+    fn creating(
+        &self,
+        space: &Space,
+        before: Option<&WorkspaceRecord>,
+        backend: &dyn Backend,
+        caller: &Caller,
+    ) -> WorkspaceRecord {
+        let now = self.log.now();
+        WorkspaceRecord {
+            key: space.key.clone(),
+            session_id: before.map_or(&caller.session_id, |record| &record.session_id).clone(),
+            environment_id: before.and_then(|record| record.environment_id.clone()),
+            backend: backend.name().to_owned(),
+            image: caller.spec.image.clone().unwrap_or_default(),
+            state: WorkspaceState::Creating,
+            created_at: before.map_or(now, |record| record.created_at),
+            updated_at: match before {
+                Some(record) if has_run(record) => now.max(record.updated_at),
+                Some(record) => record.created_at,
+                None => now,
+            },
+        }
+    }
+}
+
+impl Caller {
+    fn change(&self, event: WorkspaceEvent, record: WorkspaceRecord) -> WorkspaceChange {
+        let session_id = record.session_id.clone();
+        WorkspaceChange { session_id, turn_id: self.turn_id.clone(), epoch: self.epoch, event, record }
+    }
+}
+
+/// Whether the workspace of this record ever ran. Only a start moves `updated_at` past `created_at`, so a crash
+/// between the record and the files is not taken for a loss of files.
+fn has_run(record: &WorkspaceRecord) -> bool {
+    record.updated_at > record.created_at
+}
+
+/// The outcome of a call whose workspace could not be recorded: nothing was made and nothing ran.
+fn not_recorded(error: &LogError) -> WorkspaceOutcome {
+    match error {
+        LogError::OwnershipLost => WorkspaceOutcome::Aborted,
+        LogError::Unavailable(_) => {
+            let message = format!("The workspace could not be started: {error}");
+            WorkspaceOutcome::Done(ToolOutcome::failed("sandbox.start_failed", message))
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Reads outside tool calls: same lane, same rules (environments 3).
+
+use nylorun_domain::id::{SessionId, TurnId};
+use nylorun_domain::tool::{ToolOutcome, WorkspaceTool};
+use nylorun_domain::workspace::{WorkspaceEvent, WorkspaceKey, WorkspaceRecord, WorkspaceSpec};
+use nylorun_ports::backends::{FileBytes, FileList};
+use nylorun_ports::workspaces::WorkspaceOutcome;
+
+use super::call::send;
+use super::lanes::Lane;
+use super::open::Trail;
+use super::{Caller, Visit, WorkspaceManager};
+
+/// Whose workspace is read, and for whom.
+#[derive(Clone, Debug)]
+pub struct WorkspaceRead {
+    /// The session, in whose lane it is read.
+    pub session_id: SessionId,
+    /// The turn on whose behalf.
+    pub turn_id: Option<TurnId>,
+    /// The session's epoch, when a turn reads.
+    pub epoch: Option<i64>,
+    /// The workspace.
+    pub key: WorkspaceKey,
+    /// What to make it with, if it is not there.
+    pub spec: WorkspaceSpec,
+}
+
+/// What a read gave, and what is to be recorded with it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WorkspaceReadAnswer<T> {
+    /// What it gave.
+    pub outcome: WorkspaceReadOutcome<T>,
+    /// Events to record, in this order.
+    pub events: Vec<WorkspaceEvent>,
+    /// The workspace's record, when the read changed it.
+    pub record: Option<WorkspaceRecord>,
+}
+
+/// What a read gave.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WorkspaceReadOutcome<T> {
+    /// What was asked for.
+    Found(T),
+    /// There is no such file or directory, or no workspace.
+    Missing,
+    /// A definite failure: `artifact.too_large`, `sandbox.unavailable`, `sandbox.start_failed`, `sandbox.error`.
+    Failed {
+        /// A dotted word.
+        code: String,
+        /// What happened.
+        message: String,
+    },
+}
+
+impl WorkspaceManager {
+    /// Reads a file whole, of at most `max` bytes. Relative paths stand in the workspace.
+    pub async fn read_bytes(&self, read: WorkspaceRead, path: &str, max: u64) -> WorkspaceReadAnswer<Vec<u8>> {
+        let (visit, caller) = self.visit(read);
+        visit.turn().await;
+        let mut trail = Trail::default();
+        let sent = send(&visit, &caller, &mut trail, WorkspaceTool::Read, |handle| {
+            let path = path.to_owned();
+            async move { handle.read_bytes(path, max).await }
+        });
+        let outcome = match sent.await {
+            Ok(FileBytes::Bytes(bytes)) => WorkspaceReadOutcome::Found(bytes),
+            Ok(FileBytes::Missing) => WorkspaceReadOutcome::Missing,
+            Ok(FileBytes::TooLarge(size)) => WorkspaceReadOutcome::Failed {
+                code: "artifact.too_large".to_owned(),
+                message: format!("{path} has {size} bytes; at most {max} are allowed."),
+            },
+            Err(outcome) => failed(outcome),
+        };
+        WorkspaceReadAnswer { outcome, events: trail.events, record: trail.record }
+    }
+
+    /// Lists the files below a directory. A workspace that was never made is missing, and is not started for it.
+    pub async fn list_files(&self, read: WorkspaceRead, dir: &str, max_entries: u32) -> WorkspaceReadAnswer<FileList> {
+        let (visit, caller) = self.visit(read);
+        visit.turn().await;
+        let mut trail = Trail::default();
+        let outcome = match self.0.log.record(&visit.space.key).await {
+            Ok(None) => WorkspaceReadOutcome::Missing,
+            Err(error) => WorkspaceReadOutcome::Failed { code: "sandbox.error".to_owned(), message: error.to_string() },
+            Ok(Some(_)) => {
+                let sent = send(&visit, &caller, &mut trail, WorkspaceTool::Glob, |handle| {
+                    let dir = dir.to_owned();
+                    async move { handle.list_files(dir, max_entries).await }
+                });
+                match sent.await {
+                    Ok(Some(list)) => WorkspaceReadOutcome::Found(list),
+                    Ok(None) => WorkspaceReadOutcome::Missing,
+                    Err(outcome) => failed(outcome),
+                }
+            }
+        };
+        WorkspaceReadAnswer { outcome, events: trail.events, record: trail.record }
+    }
+
+    fn visit(&self, read: WorkspaceRead) -> (Visit, Caller) {
+        let WorkspaceRead { session_id, turn_id, epoch, key, spec } = read;
+        let visit = self.0.enter(&key, Lane::Session(session_id.clone()));
+        (visit, Caller { session_id, turn_id, epoch, spec })
+    }
+}
+
+fn failed<T>(outcome: WorkspaceOutcome) -> WorkspaceReadOutcome<T> {
+    let (code, message) = match outcome {
+        WorkspaceOutcome::Done(ToolOutcome::Failed { code, message }) => (code, message),
+        WorkspaceOutcome::Done(ToolOutcome::Completed { .. }) | WorkspaceOutcome::Aborted => {
+            ("sandbox.error".to_owned(), "the session has another owner".to_owned())
+        }
+        WorkspaceOutcome::Uncertain { message } => ("sandbox.error".to_owned(), message),
+    };
+    WorkspaceReadOutcome::Failed { code, message }
+}
