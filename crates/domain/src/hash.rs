@@ -12,3 +12,14 @@ pub fn to_hex(bytes: &[u8]) -> String {
     const HEX: &[u8; 16] = b"0123456789abcdef";
     bytes.iter().flat_map(|byte| [HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 0xf)]]).map(char::from).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{sha256_hex, to_hex};
+
+    #[test]
+    fn hashes_the_known_vectors() {
+        assert_eq!(sha256_hex(b"abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+        assert_eq!(to_hex(&[0x00, 0x0f, 0xf0, 0xff]), "000ff0ff");
+    }
+}

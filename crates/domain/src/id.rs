@@ -110,3 +110,24 @@ ids! {
     /// A person, as the application names them.
     UserId;
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{IdError, SessionId};
+
+    #[test]
+    fn an_id_is_short_text_without_control_characters() {
+        let longest = "😀".repeat(256);
+        for (text, refused) in [
+            ("", Some(IdError::Empty)),
+            ("a/b c é 😀", None),
+            ("a\0", Some(IdError::ControlCharacter)),
+            ("a\u{7f}", Some(IdError::ControlCharacter)),
+            ("a\u{85}", Some(IdError::ControlCharacter)),
+            (&longest, None),
+            (&format!("{longest}x"), Some(IdError::TooLong)),
+        ] {
+            assert_eq!(SessionId::parse(text).map(|id| id.as_str().to_owned()).err(), refused, "{text}");
+        }
+    }
+}
