@@ -61,7 +61,7 @@ const fn exclusive(dependency: &'static str, only_in: &'static [&'static str], r
 
 /// Outside crates whose spread would blur a layer.
 const EXCLUSIVE: [Exclusive; 8] = [
-    exclusive("axum", &["server", "testkit"], "HTTP ends at the edge; testkit serves stub providers with it"),
+    exclusive("axum", &["testkit"], "stub providers; the runtime itself answers everything by its own pipeline"),
     exclusive("hyper", &["server", "testkit"], "HTTP ends at the edge"),
     exclusive("rusqlite", &["store", "bench"], "SQL stays in the store; bench measures a bare commit beside a turn"),
     exclusive("tokio-postgres", &["store", "bench"], "SQL stays in the store; bench measures a bare commit"),
@@ -247,8 +247,8 @@ mod tests {
     #[test]
     fn http_and_sql_stay_where_they_belong() {
         let found = texts(check_exclusive, sample("app", &["axum"], &[]));
-        let reason = "HTTP ends at the edge; testkit serves stub providers with it";
-        assert_eq!(found, [format!("app: may not use axum, only server, testkit may: {reason}")]);
+        let reason = "stub providers; the runtime itself answers everything by its own pipeline";
+        assert_eq!(found, [format!("app: may not use axum, only testkit may: {reason}")]);
         assert_eq!(texts(check_exclusive, sample("store", &["rusqlite"], &[])), Vec::<String>::new());
     }
 
