@@ -1,0 +1,16 @@
+//! Tests of the in-process harness against a runtime, a model gate and workspaces that do as they are told.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a helper of a test fails by panicking, as the test does"
+)]
+
+mod aborts;
+mod commits;
+mod fake_core;
+mod fake_gates;
+mod faults;
+mod replays;
+mod support;
