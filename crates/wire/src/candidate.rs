@@ -1,6 +1,8 @@
 //! A model's answer as JSON: in the journal's outcomes and in the transcript.
 //!
-//! Readers pass over members that they do not know, so that a newer release's rows stay readable to an older one.
+//! Content (a tool's input and output, a signature) stands as a string that holds its text: it is kept byte for byte, and however
+//! deep it nests, what holds it can be read. Readers pass over members that they do not know, so that a newer release's rows
+//! stay readable to an older one.
 
 use nylorun_domain::id::CallId;
 use nylorun_domain::json::{Json, Text, Value};
@@ -52,12 +54,12 @@ fn part_to_value(part: &OutputPart) -> Value {
         OutputPart::Text(text) => Value::object([("type", Value::from("text")), ("text", Value::from(text.clone()))]),
         OutputPart::Reasoning { text, signature } => {
             let mut members = vec![("type", Value::from("reasoning")), ("text", Value::from(text.clone()))];
-            members.extend(signature.as_ref().map(|signature| ("signature", signature.value())));
+            members.extend(signature.as_ref().map(|signature| ("signature", verbatim(signature))));
             Value::object(members)
         }
         OutputPart::ToolCall(call) => {
             let input = match &call.input {
-                ToolInput::Json(json) => ("input", json.value()),
+                ToolInput::Json(json) => ("input", verbatim(json)),
                 ToolInput::Malformed(text) => ("malformed", Value::from(text.clone())),
             };
             Value::object([
@@ -75,7 +77,7 @@ fn part_from_value(value: &Value) -> Result<OutputPart, Unreadable> {
         "text" => Ok(OutputPart::Text(text(value, "text")?)),
         "reasoning" => Ok(OutputPart::Reasoning {
             text: text(value, "text")?,
-            signature: value.get("signature").map(Value::to_json),
+            signature: value.get("signature").map(|_| json(value, "signature")).transpose()?,
         }),
         "tool-call" => Ok(OutputPart::ToolCall(ToolCall {
             call_id: CallId::from_trusted(string(value, "callId")?),
@@ -134,8 +136,14 @@ pub(crate) fn text(value: &Value, name: &'static str) -> Result<Text, Unreadable
     value.get(name).and_then(Value::as_text).cloned().ok_or(Unreadable(name))
 }
 
+/// Content, as a string that holds its text.
+pub(crate) fn verbatim(json: &Json) -> Value {
+    Value::from(json.as_str())
+}
+
+/// Reads [`verbatim`]'s form.
 pub(crate) fn json(value: &Value, name: &'static str) -> Result<Json, Unreadable> {
-    value.get(name).map(Value::to_json).ok_or(Unreadable(name))
+    string(value, name).map(Json::from_trusted)
 }
 
 /// An integer, also one that no double holds.

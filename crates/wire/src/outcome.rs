@@ -5,7 +5,7 @@ use nylorun_domain::json::Value;
 use nylorun_domain::model::{ModelFailure, ModelFailureCode, ModelOutcome};
 use nylorun_domain::tool::ToolOutcome;
 
-use crate::candidate::{self, Unreadable, json, string};
+use crate::candidate::{self, Unreadable, json, string, verbatim};
 
 /// `{kind: "completed", candidate}` or `{kind: "failed", code, message, retryable, usage?, model?}` of a model;
 /// [`tool_to_value`]'s form of a tool.
@@ -28,11 +28,11 @@ pub fn from_value(kind: EffectKind, value: &Value) -> Result<EffectOutcome, Unre
     }
 }
 
-/// `{kind: "completed", output}` or `{kind: "failed", code, message}` (sandbox-and-definitions a2).
+/// `{kind: "completed", output}`, the output as a string that holds its text, or `{kind: "failed", code, message}`.
 pub fn tool_to_value(outcome: &ToolOutcome) -> Value {
     match outcome {
         ToolOutcome::Completed { output } => {
-            Value::object([("kind", Value::from("completed")), ("output", output.value())])
+            Value::object([("kind", Value::from("completed")), ("output", verbatim(output))])
         }
         ToolOutcome::Failed { code, message } => Value::object([
             ("kind", Value::from("failed")),

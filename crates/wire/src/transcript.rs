@@ -5,7 +5,7 @@ use nylorun_domain::json::{Value, utf16_len};
 use nylorun_domain::model::ToolResult;
 use nylorun_domain::transcript::{Entry, Input};
 
-use crate::candidate::{self, Unreadable, json, string, text};
+use crate::candidate::{self, Unreadable, json, string, text, verbatim};
 use crate::outcome;
 
 /// An entry's length as JSON, in UTF-16 units: what [`Edit::split`](nylorun_domain::transcript::Edit::split) counts.
@@ -27,7 +27,7 @@ pub fn entry_to_value(entry: &Entry) -> Value {
             ("type", Value::from("tool-results")),
             ("results", Value::Array(results.iter().map(result_to_value).collect())),
         ]),
-        Entry::Final { output } => Value::object([("type", Value::from("final")), ("output", output.value())]),
+        Entry::Final { output } => Value::object([("type", Value::from("final")), ("output", verbatim(output))]),
     }
 }
 
@@ -51,7 +51,7 @@ pub fn entry_from_value(value: &Value) -> Result<Entry, Unreadable> {
 fn input_member(input: &Input) -> (&'static str, Value) {
     match input {
         Input::Content(text) => ("content", Value::from(text.clone())),
-        Input::Data(data) => ("data", data.value()),
+        Input::Data(data) => ("data", verbatim(data)),
         Input::Parts(texts) => {
             let parts = texts
                 .iter()
@@ -65,8 +65,8 @@ fn input_from_value(value: &Value) -> Result<Input, Unreadable> {
     if value.get("content").is_some() {
         return text(value, "content").map(Input::Content);
     }
-    if let Some(data) = value.get("data") {
-        return Ok(Input::Data(data.to_json()));
+    if value.get("data").is_some() {
+        return json(value, "data").map(Input::Data);
     }
     let parts = value.get("parts").and_then(Value::as_array).ok_or(Unreadable("content, data or parts"))?;
     parts.iter().map(|part| text(part, "text")).collect::<Result<_, _>>().map(Input::Parts)
@@ -87,3 +87,6 @@ fn result_from_value(value: &Value) -> Result<ToolResult, Unreadable> {
         outcome: outcome::tool_from_value(value.get("outcome").ok_or(Unreadable("outcome"))?)?,
     })
 }
+
+#[cfg(test)]
+mod tests;
