@@ -1,0 +1,53 @@
+//! Handlers, one file a resource: read what was sent, ask the application, print what it gives.
+
+pub(crate) mod agent;
+pub(crate) mod effect;
+pub(crate) mod history;
+pub(crate) mod key;
+pub(crate) mod me;
+pub(crate) mod model;
+pub(crate) mod session;
+pub(crate) mod tenant;
+pub(crate) mod workspace;
+
+use nylorun_domain::check::Problems;
+use nylorun_wire::code::Code;
+use nylorun_wire::error::Rejection;
+
+use crate::facade::Error;
+
+/// The application's refusal as an answer. What went wrong inside is logged and never told.
+pub(crate) fn refused(error: Error) -> Rejection {
+    let with = |rejection: Rejection, details| match details {
+        Some(details) => rejection.with_details(details),
+        None => rejection,
+    };
+    match error {
+        Error::Invalid(problems) => Rejection::invalid(&problems),
+        Error::BadRequest { code, message } => Rejection::new(400, code, message),
+        Error::NotFound { message } => Rejection::missing(message),
+        Error::Conflict { code, message, active_turn, details } => {
+            let rejection = with(Rejection::new(409, code, message), details);
+            match active_turn {
+                Some(turn) => rejection.with_active_turn(turn),
+                None => rejection,
+            }
+        }
+        Error::Forbidden { code, message, details } => with(Rejection::new(403, code, message), details),
+        Error::TooLarge { code, message, details } => with(Rejection::new(413, code, message), details),
+        Error::Unavailable { message } => {
+            tracing::warn!(message, "a request met something unavailable");
+            let message = "The server's storage does not answer now: try again shortly";
+            Rejection::new(503, Code::RequestRejected, message).with_retry_after(1)
+        }
+        Error::Internal { message } => {
+            tracing::error!(message, "a request failed inside");
+            Rejection::internal()
+        }
+    }
+}
+
+/// Problems that only the reader of a body finds.
+pub(crate) fn unreadable(problems: Problems) -> Rejection {
+    Rejection::invalid(&problems)
+}

@@ -1,0 +1,76 @@
+//! Documents of the host: health, readiness, OpenAPI (api 7).
+
+use std::sync::LazyLock;
+
+use bytes::Bytes;
+use hyper::{Method, StatusCode};
+use nylorun_domain::json::Value;
+use nylorun_wire::error::Rejection;
+use nylorun_wire::protocol;
+
+use crate::Server;
+use crate::openapi::{management_document, runtime_document};
+use crate::reply::Reply;
+use crate::stage::Stage;
+
+const RESOURCE_METADATA: &str = "/.well-known/oauth-protected-resource";
+const SERVICE: &str = "nylorun-runtime";
+
+static RUNTIME_DOCUMENT: LazyLock<Bytes> = LazyLock::new(|| document_bytes(&runtime_document()));
+static MANAGEMENT_DOCUMENT: LazyLock<Bytes> = LazyLock::new(|| document_bytes(&management_document()));
+
+fn document_bytes(document: &Value) -> Bytes {
+    Bytes::from(document.to_json().as_str().to_owned())
+}
+
+/// Whether this path is the protected-resource document, which alone accepts an `Origin` outside `/v1`.
+pub(crate) fn is_resource_metadata(path: &str) -> bool {
+    path.strip_prefix(RESOURCE_METADATA).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// The host document at this path, if there is one.
+pub(crate) async fn document(server: &Server, method: &Method, path: &str) -> Option<Result<Reply, Rejection>> {
+    match path {
+        "/health" => return Some(Ok(health(server))),
+        "/ready" => return Some(Ok(ready(server).await)),
+        _ => {}
+    }
+    if *method != Method::GET {
+        return None;
+    }
+    match path {
+        "/openapi.json" | "/openapi/runtime.json" => Some(Ok(Reply::Document(RUNTIME_DOCUMENT.clone()))),
+        "/openapi/management.json" => Some(Ok(Reply::Document(MANAGEMENT_DOCUMENT.clone()))),
+        // No trusted issuer is configured, so there is no authorization server to name.
+        path if is_resource_metadata(path) => Some(Err(Rejection::opaque())),
+        _ => None,
+    }
+}
+
+fn health(server: &Server) -> Reply {
+    Reply::ok(&Value::object([
+        ("status", Value::from("ok")),
+        ("service", Value::from(SERVICE)),
+        ("version", Value::from(server.config.version.as_str())),
+        ("protocol", protocol::to_value()),
+        ("coreVersion", Value::from(server.config.version.as_str())),
+        ("hostId", Value::from(server.app.host_id())),
+        ("pid", Value::from(i64::from(std::process::id()))),
+    ]))
+}
+
+async fn ready(server: &Server) -> Reply {
+    let listening = server.stages.now() == Stage::Running;
+    let checks: Vec<_> = [("listener", listening)].into_iter().chain(server.app.ready().await.0).collect();
+    let (status, word) = match checks.iter().all(|(_, well)| *well) {
+        true => (StatusCode::OK, "ready"),
+        false => (StatusCode::SERVICE_UNAVAILABLE, "not_ready"),
+    };
+    let checks = checks.into_iter().map(|(name, well)| (name, Value::from(well)));
+    let body = Value::object([
+        ("status", Value::from(word)),
+        ("service", Value::from(SERVICE)),
+        ("checks", Value::object(checks)),
+    ]);
+    Reply::Json(status, body.to_json())
+}

@@ -1,0 +1,195 @@
+//! The OpenAPI 3.2 documents, made from the route table (api 7.3).
+
+use nylorun_domain::caller::Scope;
+use nylorun_domain::json::Value;
+use nylorun_wire::schema::{ID, KEY_ID, Schema, answers};
+
+use crate::route::{AnswerKind, Audience, BodyKind, QueryParam, ROUTES, Refusal, Route};
+
+/// `/openapi/runtime.json`
+pub fn runtime_document() -> Value {
+    let routes = || ROUTES.iter().filter(|route| route.audience != Audience::Management);
+    let mut document = document("Nylorun Runtime API", routes);
+    let groups = [("Agents", vec!["agents"]), ("Sessions", vec!["sessions"]), ("Service", vec!["service"])];
+    let groups = groups
+        .into_iter()
+        .map(|(name, tags)| Value::object([("name", Value::from(name)), ("tags", names(tags.into_iter()))]));
+    document.push(("x-tagGroups", Value::Array(groups.collect())));
+    Value::object(document)
+}
+
+/// `/openapi/management.json`
+pub fn management_document() -> Value {
+    let belongs = |route: &&Route| matches!(route.audience, Audience::Management | Audience::Everyone);
+    Value::object(document("Nylorun Management API", || ROUTES.iter().filter(belongs)))
+}
+
+type Members = Vec<(&'static str, Value)>;
+
+fn document<I: Iterator<Item = &'static Route>>(title: &str, routes: impl Fn() -> I) -> Members {
+    let info = [("title", Value::from(title)), ("version", Value::from(env!("CARGO_PKG_VERSION")))];
+    let server = Value::object([
+        ("url", Value::from("{origin}")),
+        ("variables", Value::object([("origin", Value::object([("default", Value::from("http://localhost:8787"))]))])),
+    ]);
+    let mut paths: Vec<&'static str> = routes().map(|route| route.path).collect();
+    paths.sort_unstable();
+    paths.dedup();
+    let paths = paths.into_iter().map(|path| {
+        let operations = routes().filter(|route| route.path == path);
+        let operations = operations.map(|route| (route.method.as_str().to_ascii_lowercase(), operation(route)));
+        (path, Value::object(operations))
+    });
+    vec![
+        ("openapi", Value::from("3.2.0")),
+        ("info", Value::object(info)),
+        ("servers", Value::Array(vec![server])),
+        ("paths", Value::object(paths)),
+        ("components", components()),
+    ]
+}
+
+fn components() -> Value {
+    let bearer = |description: &str| {
+        Value::object([
+            ("type", Value::from("http")),
+            ("scheme", Value::from("bearer")),
+            ("description", Value::from(description)),
+        ])
+    };
+    let token = Value::object([
+        ("type", Value::from("http")),
+        ("scheme", Value::from("bearer")),
+        ("bearerFormat", Value::from("JWT")),
+        ("description", Value::from("A token of a trusted issuer")),
+    ]);
+    let schemes = Value::object([
+        ("applicationKey", bearer("A key of the Runtime API")),
+        ("managementKey", bearer("A key of the Management API")),
+        ("issuerToken", token),
+    ]);
+    let schemas = Value::object([("Rejection", answers::REJECTION.to_openapi())]);
+    Value::object([("securitySchemes", schemes), ("schemas", schemas)])
+}
+
+fn operation(route: &Route) -> Value {
+    let credentials = credentials(route.audience);
+    let security = credentials.iter().map(|scheme| Value::object([(*scheme, Value::Array(vec![]))])).collect();
+    let mut members = vec![
+        ("operationId", Value::from(route.name)),
+        ("summary", Value::from(route.summary)),
+        ("tags", names([route.tag].into_iter())),
+        ("security", Value::Array(security)),
+        ("x-nylorun-credentials", names(credentials.iter().copied())),
+        ("x-nylorun-scopes", names(route.scopes.iter().copied().map(Scope::as_str))),
+        ("parameters", Value::Array(parameters(route))),
+    ];
+    if let Some((schema, required)) = body_schema(&route.body) {
+        let body = [("required", Value::from(required)), ("content", json_content(schema.to_openapi()))];
+        members.push(("requestBody", Value::object(body)));
+    }
+    members.push(("responses", responses(route)));
+    Value::object(members)
+}
+
+/// The security schemes that reach a route of this audience. Trusted issuers' tokens come with a later version.
+fn credentials(audience: Audience) -> &'static [&'static str] {
+    match audience {
+        Audience::Runtime | Audience::RuntimeAlone => &["applicationKey"],
+        Audience::Management => &["managementKey"],
+        Audience::Everyone => &["applicationKey", "managementKey"],
+    }
+}
+
+fn body_schema(body: &BodyKind) -> Option<(&Schema, bool)> {
+    match body {
+        BodyKind::None | BodyKind::Bytes => None,
+        BodyKind::Json(schema) => Some((schema, true)),
+        BodyKind::OptionalJson(schema) => Some((schema, false)),
+    }
+}
+
+fn parameters(route: &Route) -> Vec<Value> {
+    let path = route.params().map(|name| {
+        Value::object([
+            ("name", Value::from(name)),
+            ("in", Value::from("path")),
+            ("required", Value::from(true)),
+            ("schema", param_schema(name).to_openapi()),
+        ])
+    });
+    let query = route.query.iter().map(|QueryParam { name, schema, summary }| {
+        Value::object([
+            ("name", Value::from(*name)),
+            ("in", Value::from("query")),
+            ("description", Value::from(*summary)),
+            ("schema", schema.to_openapi()),
+        ])
+    });
+    let header = |name: &str, required: bool, description: &str| {
+        Value::object([
+            ("name", Value::from(name)),
+            ("in", Value::from("header")),
+            ("required", Value::from(required)),
+            ("description", Value::from(description)),
+            ("schema", Value::object([("type", Value::from("string"))])),
+        ])
+    };
+    let mut parameters: Vec<_> = path.chain(query).collect();
+    parameters.push(header("Nylorun-Protocol", true, "The protocol's version, 4 to 10"));
+    if matches!(route.audience, Audience::Runtime | Audience::Everyone) {
+        parameters.push(header("Nylorun-Subject", false, "The person for whom the application acts"));
+        parameters.push(header("Nylorun-Scopes", false, "What the person may do, separated by spaces"));
+    }
+    parameters
+}
+
+fn param_schema(name: &str) -> Schema {
+    match name {
+        "keyId" => KEY_ID,
+        "tool" => Schema::Words(&["bash", "read", "write", "edit", "grep", "glob"]),
+        _ => ID,
+    }
+}
+
+fn responses(route: &Route) -> Value {
+    let content = match route.answer {
+        AnswerKind::Json(schema) => json_content(schema.to_openapi()),
+        AnswerKind::Events(schema) => {
+            Value::object([("text/event-stream", Value::object([("itemSchema", schema.to_openapi())]))])
+        }
+    };
+    let done = Value::object([("description", Value::from("Done")), ("content", content)]);
+    let mut refusals: Vec<(u16, String)> = vec![
+        (401, "credential_required, credential_invalid".to_owned()),
+        (403, "key_role_mismatch, scope_required, origin_rejected".to_owned()),
+        (426, "protocol_unsupported".to_owned()),
+    ];
+    if body_schema(&route.body).is_some() {
+        refusals.push((400, "request_rejected: the body breaks its schema".to_owned()));
+        refusals.push((413, "request_rejected: the body is larger than 1 MiB".to_owned()));
+        refusals.push((415, "unsupported_media_type".to_owned()));
+    }
+    for Refusal { status, code, when } in route.errors {
+        refusals.push((*status, format!("{}: {when}", code.as_str())));
+    }
+    let mut statuses: Vec<u16> = refusals.iter().map(|(status, _)| *status).collect();
+    statuses.sort_unstable();
+    statuses.dedup();
+    let refused = statuses.into_iter().map(|status| {
+        let texts: Vec<_> =
+            refusals.iter().filter(|(other, _)| *other == status).map(|(_, text)| text.as_str()).collect();
+        let rejection = Value::object([("$ref", Value::from("#/components/schemas/Rejection"))]);
+        let body = [("description", Value::from(texts.join("; "))), ("content", json_content(rejection))];
+        (status.to_string(), Value::object(body))
+    });
+    Value::object([("200".to_owned(), done)].into_iter().chain(refused))
+}
+
+fn json_content(schema: Value) -> Value {
+    Value::object([("application/json", Value::object([("schema", schema)]))])
+}
+
+fn names<'a>(names: impl Iterator<Item = &'a str>) -> Value {
+    Value::Array(names.map(Value::from).collect())
+}

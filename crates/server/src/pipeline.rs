@@ -1,0 +1,230 @@
+//! The way of a request, step by step (api 1.1). The first failure answers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http_body_util::{BodyExt, Limited};
+use hyper::body::{Body as _, Incoming};
+use hyper::{Method, Request, Response, header};
+use nylorun_domain::caller::Caller;
+use nylorun_domain::json::{Json, Value};
+use nylorun_wire::body::Body;
+use nylorun_wire::code::Code;
+use nylorun_wire::error::Rejection;
+use nylorun_wire::protocol::{self, Version};
+
+use crate::Server;
+use crate::host::{self, is_resource_metadata};
+use crate::path::decode_segment;
+use crate::reply::{Reply, ReplyBody, refusal};
+use crate::request::{Call, Head, Params, Sent};
+use crate::route::{self, Audience, BodyKind, Match, Route, Work};
+use crate::secure::{authenticate, check_scopes, credential_required};
+use crate::stage::Stage;
+
+/// Largest JSON body, in bytes (api 1.13).
+pub(crate) const MAX_BODY: usize = 1 << 20;
+
+const METHODS: &str = "GET, POST, PUT, DELETE, OPTIONS";
+const PROTOCOL: &str = "nylorun-protocol";
+const TENANT: &str = "nylorun-tenant";
+
+/// Answers one request.
+pub(crate) async fn respond(server: Arc<Server>, request: Request<Incoming>) -> Response<ReplyBody> {
+    let (parts, body) = request.into_parts();
+    let head = Head::new(parts);
+    match pass(&server, head, body).await {
+        Ok(reply) => reply.into_response(),
+        Err(rejection) => refusal(&rejection),
+    }
+}
+
+async fn pass(server: &Arc<Server>, head: Head, body: Incoming) -> Result<Reply, Rejection> {
+    check_host(server, &head)?;
+    check_origin(&head)?;
+    if head.method == Method::OPTIONS {
+        return Ok(Reply::Allow(METHODS));
+    }
+    if !head.path.starts_with('/') {
+        return Err(Rejection::new(400, Code::InvalidRequest, "The request target must be a path"));
+    }
+    // What is wrong with the path's parameters is answered in its turn.
+    let found = route::find(&head.method, &head.path).map(|found| (found.route, decode_params(&found)));
+    check_media_type(&head, &body, found.as_ref().map(|(route, _)| *route))?;
+    if let Some(document) = host::document(server, &head.method, &head.path).await {
+        return document;
+    }
+    if found.is_some() && !head.sends(PROTOCOL) && !head.sends(header::AUTHORIZATION) {
+        return Err(credential_required());
+    }
+    check_protocol(&head)?;
+    check_tenant(server, &head)?;
+    match found {
+        Some((route, params)) => serve(server, head, body, route, params?).await,
+        None => {
+            authenticate(server, &head, Audience::Everyone).await?;
+            Err(Rejection::missing("Route not found"))
+        }
+    }
+}
+
+/// Step 1: this server answers for the named host.
+fn check_host(server: &Server, head: &Head) -> Result<(), Rejection> {
+    let allowed = |host: &str| server.config.allowed_hosts.contains(&host.trim().to_ascii_lowercase());
+    match head.header(header::HOST) {
+        Sent::Once(host) if allowed(host) => Ok(()),
+        Sent::Once(_) | Sent::Absent | Sent::Unreadable => {
+            Err(Rejection::new(421, Code::HostRejected, "This server does not answer for the Host that was named"))
+        }
+    }
+}
+
+/// Step 2: browsers reach only the API and the protected-resource document.
+fn check_origin(head: &Head) -> Result<(), Rejection> {
+    let served = head.path.starts_with("/v1/") || is_resource_metadata(&head.path);
+    if head.sends(header::ORIGIN) && !served {
+        return Err(Rejection::new(403, Code::OriginRejected, "Requests with an Origin are not served here"));
+    }
+    Ok(())
+}
+
+/// Step 4: a body is JSON, where the route does not say otherwise.
+fn check_media_type(head: &Head, body: &Incoming, route: Option<&Route>) -> Result<(), Rejection> {
+    let takes_bytes = route.is_some_and(|route| matches!(route.body, BodyKind::Bytes));
+    if body.is_end_stream() || takes_bytes || is_json(head.header(header::CONTENT_TYPE)) {
+        return Ok(());
+    }
+    Err(Rejection::new(415, Code::UnsupportedMediaType, "Send the body as application/json"))
+}
+
+fn is_json(content_type: Sent<'_>) -> bool {
+    let Sent::Once(value) = content_type else { return false };
+    let media_type = value.split(';').next().unwrap_or_default();
+    media_type.trim().eq_ignore_ascii_case("application/json")
+}
+
+/// Step 7: a version that this server speaks.
+fn check_protocol(head: &Head) -> Result<Version, Rejection> {
+    let version = match head.header(PROTOCOL) {
+        Sent::Once(value) => Version::parse(value),
+        Sent::Absent | Sent::Unreadable => None,
+    };
+    version.ok_or_else(|| Rejection::protocol_unsupported(protocol::to_value()))
+}
+
+/// Step 9: no other tenant is meant.
+fn check_tenant(server: &Server, head: &Head) -> Result<(), Rejection> {
+    match head.header(TENANT) {
+        Sent::Absent => Ok(()),
+        Sent::Once(named) if named.trim().is_empty() || named.trim() == server.app.tenant_id().as_str() => Ok(()),
+        Sent::Once(_) | Sent::Unreadable => Err(Rejection::opaque()),
+    }
+}
+
+/// Step 10: the path's parameters, percent-decoded.
+fn decode_params(found: &Match<'_>) -> Result<Params, Rejection> {
+    let decode = |(name, raw): &(&'static str, &str)| {
+        let value = decode_segment(raw).map_err(|_| Rejection::bad_request("Malformed path"))?;
+        Ok((*name, value))
+    };
+    found.params.iter().map(decode).collect()
+}
+
+/// Step 11: who calls, whether they may, what they send, and the answer.
+async fn serve(
+    server: &Arc<Server>,
+    head: Head,
+    body: Incoming,
+    route: &'static Route,
+    params: Params,
+) -> Result<Reply, Rejection> {
+    let caller = authenticate(server, &head, route.audience).await?;
+    check_scopes(&caller, route.audience, route.scopes)?;
+    if route.work == Work::Begins && server.stages.now() != Stage::Running {
+        let message = "The server is being stopped: try again shortly";
+        return Err(Rejection::new(503, Code::RequestRejected, message).with_retry_after(1));
+    }
+    let body = read_body(server, &head, body, route).await?;
+    let call = call(server, head, caller, params, body);
+    let request_id = call.body.as_ref().and_then(|body| body.optional_text("requestId"));
+    let answer = run(route, call).await;
+    answer.map_err(|rejection| match request_id {
+        Some(request_id) => rejection.with_request_id(request_id),
+        None => rejection,
+    })
+}
+
+fn call(server: &Arc<Server>, head: Head, caller: Caller, params: Params, body: Option<Body>) -> Call {
+    let last_event_id = match head.header("last-event-id") {
+        Sent::Absent => None,
+        Sent::Once(id) => Some(id.to_owned()),
+        // Not a cursor that anybody was given: it is refused as one that cannot be read.
+        Sent::Unreadable => Some(String::new()),
+    };
+    Call { server: server.clone(), caller, params, query: head.query, last_event_id, body }
+}
+
+/// Runs the handler in a task of its own: a client that goes away does not stop half of a use case, and a panic ends nothing
+/// but its request.
+async fn run(route: &'static Route, call: Call) -> Result<Reply, Rejection> {
+    match tokio::spawn((route.handler)(call)).await {
+        Ok(answer) => answer,
+        Err(error) => {
+            tracing::error!(route = route.path, %error, "a handler panicked");
+            Err(Rejection::internal())
+        }
+    }
+}
+
+async fn read_body(
+    server: &Server,
+    head: &Head,
+    body: Incoming,
+    route: &'static Route,
+) -> Result<Option<Body>, Rejection> {
+    let (schema, may_be_absent) = match &route.body {
+        BodyKind::None | BodyKind::Bytes => return Ok(None),
+        BodyKind::Json(schema) => (schema, false),
+        BodyKind::OptionalJson(schema) => (schema, true),
+    };
+    let bytes = collect(server, head, body).await?;
+    let text = match std::str::from_utf8(&bytes) {
+        Ok("") if may_be_absent => "{}",
+        Ok(text) => text,
+        Err(_) => return Err(Rejection::bad_request("Invalid JSON")),
+    };
+    let body = Body::new(Json::parse(text).map_err(|error| {
+        let details = [("problem", Value::from(error.problem)), ("offset", Value::from(error.offset as i64))];
+        Rejection::bad_request("Invalid JSON").with_details(Value::object(details))
+    })?);
+    schema.check(body.value()).map_err(|problems| Rejection::invalid(&problems))?;
+    Ok(Some(body))
+}
+
+/// The whole body, within its size and time. The bytes of all bodies that are read at once are bounded too.
+async fn collect(server: &Server, head: &Head, body: Incoming) -> Result<bytes::Bytes, Rejection> {
+    let too_large = || Rejection::new(413, Code::RequestRejected, "The body is larger than 1 MiB");
+    let declared = body.size_hint().exact();
+    let expected = match declared {
+        Some(length) if length > MAX_BODY as u64 => return Err(too_large()),
+        Some(length) => length as u32,
+        None => MAX_BODY as u32,
+    };
+    let read = async {
+        let _room = server.bodies.acquire_many(expected).await;
+        Limited::new(body, MAX_BODY).collect().await
+    };
+    match within(server.config.limits.body, read).await {
+        Some(Ok(collected)) => Ok(collected.to_bytes()),
+        Some(Err(error)) if error.is::<http_body_util::LengthLimitError>() => Err(too_large()),
+        Some(Err(error)) => {
+            tracing::debug!(path = head.path, %error, "a request's body broke off");
+            Err(Rejection::new(400, Code::InvalidRequest, "The body could not be read"))
+        }
+        None => Err(Rejection::new(400, Code::InvalidRequest, "The body did not arrive in time")),
+    }
+}
+
+async fn within<T>(limit: Duration, work: impl Future<Output = T>) -> Option<T> {
+    tokio::time::timeout(limit, work).await.ok()
+}

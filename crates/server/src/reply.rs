@@ -1,0 +1,103 @@
+//! What is answered, and how it becomes an HTTP response.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+
+use bytes::Bytes;
+use futures_util::Stream;
+use http_body_util::{Either, Full, StreamBody};
+use hyper::body::Frame;
+use hyper::header::{self, HeaderName, HeaderValue};
+use hyper::{HeaderMap, Response, StatusCode};
+use nylorun_domain::json::{Json, Value};
+use nylorun_wire::code::Code;
+use nylorun_wire::error::Rejection;
+
+/// The chunks of an event stream.
+pub(crate) type Chunks = Pin<Box<dyn Stream<Item = Result<Frame<Bytes>, Infallible>> + Send>>;
+
+/// The body of a response.
+pub(crate) type ReplyBody = Either<Full<Bytes>, StreamBody<Chunks>>;
+
+/// An answer.
+pub(crate) enum Reply {
+    /// A JSON document.
+    Json(StatusCode, Json),
+    /// A public document, made once.
+    Document(Bytes),
+    /// Nothing, with an `Allow` header.
+    Allow(&'static str),
+    /// Server-sent events.
+    Events(Chunks),
+}
+
+impl Reply {
+    /// `200` with this document.
+    pub(crate) fn ok(value: &Value) -> Self {
+        Self::Json(StatusCode::OK, value.to_json())
+    }
+
+    pub(crate) fn into_response(self) -> Response<ReplyBody> {
+        match self {
+            Self::Json(status, json) => json_response(status, Bytes::from(json.as_str().to_owned())),
+            Self::Document(bytes) => {
+                let mut response = json_response(StatusCode::OK, bytes);
+                set(&mut response, header::CACHE_CONTROL, "no-cache");
+                response
+            }
+            Self::Allow(methods) => {
+                let mut response = Response::new(Either::Left(Full::default()));
+                *response.status_mut() = StatusCode::NO_CONTENT;
+                set(&mut response, header::ALLOW, methods);
+                response
+            }
+            Self::Events(chunks) => {
+                let mut response = Response::new(Either::Right(StreamBody::new(chunks)));
+                set(&mut response, header::CONTENT_TYPE, "text/event-stream");
+                set(&mut response, header::CACHE_CONTROL, "no-cache");
+                set(&mut response, header::CONNECTION, "keep-alive");
+                set(&mut response, HeaderName::from_static("x-accel-buffering"), "no");
+                response
+            }
+        }
+    }
+}
+
+/// A refusal as a response, with its challenge and `Retry-After`.
+pub(crate) fn refusal(rejection: &Rejection) -> Response<ReplyBody> {
+    let status = StatusCode::from_u16(rejection.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let body = rejection.to_value().to_json();
+    let mut response = json_response(status, Bytes::from(body.as_str().to_owned()));
+    if let Some(challenge) = challenge(rejection.code) {
+        set(&mut response, header::WWW_AUTHENTICATE, challenge);
+    }
+    if let Some(seconds) = rejection.retry_after() {
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    response
+}
+
+/// The challenge of a code (api 1.7). Without trusted issuers `resource_metadata` is left out, so that both APIs challenge alike.
+fn challenge(code: Code) -> Option<&'static str> {
+    if code == Code::CredentialRequired {
+        Some("Bearer")
+    } else if code == Code::CredentialInvalid {
+        Some("Bearer error=\"invalid_token\"")
+    } else {
+        None
+    }
+}
+
+fn json_response(status: StatusCode, body: Bytes) -> Response<ReplyBody> {
+    let length = body.len();
+    let mut response = Response::new(Either::Left(Full::new(body)));
+    *response.status_mut() = status;
+    set(&mut response, header::CONTENT_TYPE, "application/json");
+    response.headers_mut().insert(header::CONTENT_LENGTH, HeaderValue::from(length));
+    response
+}
+
+fn set(response: &mut Response<ReplyBody>, name: HeaderName, value: &'static str) {
+    let headers: &mut HeaderMap = response.headers_mut();
+    headers.insert(name, HeaderValue::from_static(value));
+}

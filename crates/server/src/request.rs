@@ -1,0 +1,137 @@
+//! A request's head as the pipeline reads it, and what a handler is given.
+
+use std::sync::Arc;
+
+use hyper::header::HeaderName;
+use hyper::http::request::Parts;
+use hyper::{HeaderMap, Method};
+use nylorun_domain::caller::Caller;
+use nylorun_domain::check::{Path, Problems};
+use nylorun_domain::id::{AgentId, EffectId, IdError, SessionId};
+use nylorun_domain::{check::Complaint, tool::WorkspaceTool};
+use nylorun_wire::body::Body;
+use nylorun_wire::code::Code;
+use nylorun_wire::error::Rejection;
+
+use crate::Server;
+use crate::path::Query;
+
+/// A header as it was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sent<'a> {
+    /// Not at all.
+    Absent,
+    /// Once, in visible ASCII.
+    Once(&'a str),
+    /// More than once, or in other characters.
+    Unreadable,
+}
+
+/// The head of a request.
+#[derive(Debug)]
+pub(crate) struct Head {
+    pub(crate) method: Method,
+    pub(crate) path: String,
+    pub(crate) query: Query,
+    pub(crate) headers: HeaderMap,
+}
+
+impl Head {
+    pub(crate) fn new(parts: Parts) -> Self {
+        Self {
+            method: parts.method,
+            path: parts.uri.path().to_owned(),
+            query: parts.uri.query().map(Query::parse).unwrap_or_default(),
+            headers: parts.headers,
+        }
+    }
+
+    pub(crate) fn header(&self, name: impl AsHeader) -> Sent<'_> {
+        let mut values = name.all(&self.headers);
+        match (values.next(), values.next()) {
+            (None, _) => Sent::Absent,
+            (Some(only), None) => only.to_str().map_or(Sent::Unreadable, Sent::Once),
+            (Some(_), Some(_)) => Sent::Unreadable,
+        }
+    }
+
+    pub(crate) fn sends(&self, name: impl AsHeader) -> bool {
+        self.header(name) != Sent::Absent
+    }
+}
+
+/// A header's name, in either form in which this crate has it.
+pub(crate) trait AsHeader {
+    fn all(self, headers: &HeaderMap) -> hyper::header::ValueIter<'_, hyper::header::HeaderValue>;
+}
+
+impl AsHeader for HeaderName {
+    fn all(self, headers: &HeaderMap) -> hyper::header::ValueIter<'_, hyper::header::HeaderValue> {
+        headers.get_all(self).iter()
+    }
+}
+
+impl AsHeader for &'static str {
+    fn all(self, headers: &HeaderMap) -> hyper::header::ValueIter<'_, hyper::header::HeaderValue> {
+        headers.get_all(self).iter()
+    }
+}
+
+/// A path's parameters by name, percent-decoded.
+pub(crate) type Params = Vec<(&'static str, String)>;
+
+/// One call of a handler: everything is checked as far as the route table says how.
+pub(crate) struct Call {
+    pub(crate) server: Arc<Server>,
+    pub(crate) caller: Caller,
+    pub(crate) params: Params,
+    pub(crate) query: Query,
+    pub(crate) last_event_id: Option<String>,
+    pub(crate) body: Option<Body>,
+}
+
+impl Call {
+    /// The value of `{name}` in the route's path.
+    pub(crate) fn param(&self, name: &str) -> &str {
+        self.params.iter().find(|(key, _)| *key == name).map_or("", |(_, value)| value)
+    }
+
+    pub(crate) fn session_id(&self) -> Result<SessionId, Rejection> {
+        parse_id("id", self.param("id"), SessionId::parse)
+    }
+
+    pub(crate) fn agent_id(&self) -> Result<AgentId, Rejection> {
+        parse_id("agentId", self.param("agentId"), AgentId::parse)
+    }
+
+    pub(crate) fn effect_id(&self) -> Result<EffectId, Rejection> {
+        parse_id("effectId", self.param("effectId"), EffectId::parse)
+    }
+
+    pub(crate) fn tool(&self) -> Result<WorkspaceTool, Rejection> {
+        let name = self.param("tool");
+        let unknown = || Rejection::bad_request("Unknown tool: use bash, read, write, edit, grep or glob");
+        WorkspaceTool::from_wire(name).ok_or_else(unknown)
+    }
+
+    /// The body. Routes without one never ask.
+    pub(crate) fn body(&self) -> Result<&Body, Rejection> {
+        self.body.as_ref().ok_or_else(|| Rejection::bad_request("Invalid JSON"))
+    }
+}
+
+pub(crate) fn parse_id<T>(
+    name: &str,
+    text: &str,
+    parse: impl FnOnce(&str) -> Result<T, IdError>,
+) -> Result<T, Rejection> {
+    parse(text).map_err(|error| {
+        let complaint = Complaint::from(error);
+        Rejection::invalid(&Problems::one(complaint.code, &Path::ROOT.name(name), complaint.message))
+    })
+}
+
+/// A query parameter that is not what the route takes: `400 query_invalid`.
+pub(crate) fn bad_query(name: &str, expected: &str) -> Rejection {
+    Rejection::new(400, Code::QueryInvalid, format!("{name} must be {expected}"))
+}

@@ -1,0 +1,334 @@
+//! The table of routes.
+
+use nylorun_wire::code::Code;
+use nylorun_wire::schema::{Constant, ID, Schema, TEXT, answers, bodies};
+
+use super::{AnswerKind, Answering, Audience, BodyKind, QueryParam, Refusal, Route, Scope, Verb, Work};
+use crate::handler::{agent, effect, history, key, me, model, session, tenant, workspace};
+use crate::request::Call;
+
+const AGENTS: &[Scope] = &[Scope::AgentsRead, Scope::AgentsWrite];
+const AGENTS_WRITE: &[Scope] = &[Scope::AgentsWrite];
+const SESSIONS: &[Scope] = &[Scope::SessionsOwn];
+const NEVER: &[Scope] = &[];
+
+const NO_SESSION: Refusal = rejected(404, "no such session, or not the caller's");
+const BUSY: Refusal = rejected(409, "a turn is active");
+
+const AFTER: QueryParam = QueryParam {
+    name: "cursor",
+    schema: TEXT,
+    summary: "Begin after the event of this cursor; wins over Last-Event-ID",
+};
+
+const fn rejected(status: u16, when: &'static str) -> Refusal {
+    Refusal { status, code: Code::RequestRejected, when }
+}
+
+/// A route of the Runtime API without a body; what differs is named beside it.
+const RUNTIME: Route = Route {
+    method: Verb::Get,
+    path: "",
+    name: "",
+    summary: "",
+    tag: "sessions",
+    audience: Audience::Runtime,
+    scopes: SESSIONS,
+    query: &[],
+    body: BodyKind::None,
+    answer: AnswerKind::Json(Schema::Any),
+    errors: &[],
+    work: Work::None,
+    handler: unrouted,
+};
+
+/// A route of the Management API without a body.
+const MANAGEMENT: Route = Route { audience: Audience::Management, scopes: NEVER, tag: "tenant", ..RUNTIME };
+
+fn unrouted(_: Call) -> Answering {
+    Box::pin(async { Err(nylorun_wire::error::Rejection::internal()) })
+}
+
+/// Every route, in the order of the documents.
+pub const ROUTES: &[Route] = &[
+    Route {
+        path: "/v1/agents",
+        name: "listAgents",
+        summary: "List the agents",
+        tag: "agents",
+        scopes: AGENTS,
+        answer: AnswerKind::Json(answers::AGENT_LIST),
+        handler: |call| Box::pin(agent::list(call)),
+        ..RUNTIME
+    },
+    Route {
+        method: Verb::Put,
+        path: "/v1/agents/{agentId}",
+        name: "saveAgent",
+        summary: "Save an agent's definition; open sessions keep theirs",
+        tag: "agents",
+        scopes: AGENTS_WRITE,
+        body: BodyKind::Json(bodies::SAVE_AGENT),
+        answer: AnswerKind::Json(answers::AGENT_SAVED),
+        errors: &[
+            rejected(400, "the manifest is wrong, or its id is not the path's"),
+            Refusal {
+                status: 400,
+                code: Code::DefinitionFilesMissing,
+                when: "the manifest names files that are not stored",
+            },
+        ],
+        handler: |call| Box::pin(agent::save(call)),
+        ..RUNTIME
+    },
+    Route {
+        path: "/v1/sessions",
+        name: "listSessions",
+        summary: "List the sessions that the caller sees",
+        query: &[QueryParam { name: "agentId", schema: ID, summary: "Only this agent's" }],
+        answer: AnswerKind::Json(answers::SESSION_LIST),
+        handler: |call| Box::pin(session::list(call)),
+        ..RUNTIME
+    },
+    Route {
+        method: Verb::Put,
+        path: "/v1/sessions/{id}",
+        name: "openSession",
+        summary: "Open a session, or attach vaults to an open one",
+        body: BodyKind::Json(bodies::OPEN_SESSION),
+        answer: AnswerKind::Json(answers::SESSION_VIEW),
+        errors: &[
+            rejected(400, "the workspace that is asked for breaks the tenant's limits"),
+            rejected(403, "the owner is not the subject"),
+            rejected(404, "no such agent"),
+            rejected(409, "the session was opened otherwise"),
+        ],
+        handler: |call| Box::pin(session::open(call)),
+        ..RUNTIME
+    },
+    Route {
+        path: "/v1/sessions/{id}",
+        name: "getSession",
+        summary: "Show a session",
+        answer: AnswerKind::Json(answers::SESSION_VIEW),
+        errors: &[NO_SESSION],
+        handler: |call| Box::pin(session::view(call)),
+        ..RUNTIME
+    },
+    Route {
+        path: "/v1/sessions/{id}/manifest",
+        name: "getSessionManifest",
+        summary: "Show the manifest that a session pinned",
+        scopes: AGENTS,
+        answer: AnswerKind::Json(answers::PINNED_MANIFEST),
+        errors: &[NO_SESSION],
+        handler: |call| Box::pin(session::manifest(call)),
+        ..RUNTIME
+    },
+    Route {
+        method: Verb::Post,
+        path: "/v1/sessions/{id}/commands",
+        name: "sendCommand",
+        summary: "Send a message, answer an interaction, or cancel the turn",
+        body: BodyKind::Json(bodies::COMMAND),
+        answer: AnswerKind::Json(answers::ACCEPTED),
+        errors: &[
+            NO_SESSION,
+            rejected(409, "a turn is active, nothing is awaited, or the idempotency key came with another body"),
+            rejected(503, "the server is being stopped"),
+        ],
+        work: Work::Begins,
+        handler: |call| Box::pin(session::command(call)),
+        ..RUNTIME
+    },
+    Route {
+        path: "/v1/sessions/{id}/events",
+        name: "followSession",
+        summary: "Follow a session's events",
+        query: &[
+            AFTER,
+            QueryParam {
+                name: "deltas",
+                schema: Schema::Constant(Constant::True),
+                summary: "Also send pieces of answers that are being made, as message.delta frames without an id",
+            },
+        ],
+        answer: AnswerKind::Events(answers::EVENT),
+        errors: &[rejected(400, "the cursor is not one of this session"), NO_SESSION],
+        handler: |call| Box::pin(history::follow(call)),
+        ..RUNTIME
+    },
+    Route {
+        path: "/v1/sessions/{id}/items",
+        name: "readSession",
+        summary: "Read a session's events",
+        query: &[
+            AFTER,
+            QueryParam { name: "agent", schema: TEXT, summary: "Only the work of this agent used as a tool" },
+            QueryParam {
+                name: "limit",
+                schema: Schema::Integer { min: 1, max: history::MAX_LIMIT },
+                summary: "Read one page of at most so many records",
+            },
+        ],
+        answer: AnswerKind::Json(answers::HISTORY),
+        errors: &[
+            rejected(400, "the cursor is not one of this session"),
+            Refusal { status: 400, code: Code::QueryInvalid, when: "limit is not a number from 1 to 200" },
+            Refusal { status: 400, code: Code::CursorInvalid, when: "a page's cursor cannot be read" },
+            Refusal { status: 400, code: Code::CursorMismatch, when: "a page's cursor belongs to other pages" },
+            NO_SESSION,
+        ],
+        handler: |call| Box::pin(history::read(call)),
+        ..RUNTIME
+    },
+    Route {
+        method: Verb::Post,
+        path: "/v1/sessions/{id}/sandbox/{tool}",
+        name: "callSandboxTool",
+        summary: "Run a tool in a session's workspace",
+        scopes: NEVER,
+        audience: Audience::RuntimeAlone,
+        body: BodyKind::OptionalJson(bodies::TOOL_INPUT),
+        answer: AnswerKind::Json(answers::TOOL_OUTCOME),
+        errors: &[rejected(400, "unknown tool"), NO_SESSION, BUSY],
+        work: Work::Begins,
+        handler: |call| Box::pin(workspace::call(call)),
+        ..RUNTIME
+    },
+    Route {
+        method: Verb::Post,
+        path: "/v1/sessions/{id}/effects/{effectId}/settle",
+        name: "settleEffect",
+        summary: "Say what an uncertain effect gave",
+        scopes: NEVER,
+        audience: Audience::RuntimeAlone,
+        body: BodyKind::Json(bodies::SETTLE),
+        answer: AnswerKind::Json(answers::ACCEPTED),
+        errors: &[rejected(404, "no such session or effect"), rejected(409, "the effect is not uncertain")],
+        work: Work::Begins,
+        handler: |call| Box::pin(effect::settle(call)),
+        ..RUNTIME
+    },
+    Route {
+        path: "/v1/me",
+        name: "whoAmI",
+        summary: "Show who the caller is",
+        tag: "service",
+        audience: Audience::Everyone,
+        scopes: Scope::ALL,
+        answer: AnswerKind::Json(answers::ME),
+        handler: |call| Box::pin(me::me(call)),
+        ..RUNTIME
+    },
+    Route {
+        path: "/v1/tenant",
+        name: "getTenant",
+        summary: "Show the tenant's state",
+        answer: AnswerKind::Json(answers::TENANT),
+        handler: |call| Box::pin(tenant::status(call)),
+        ..MANAGEMENT
+    },
+    Route {
+        method: Verb::Put,
+        path: "/v1/tenant/config/seed",
+        name: "seedTenant",
+        summary: "Write settings that are not set yet",
+        body: BodyKind::Json(bodies::SEED),
+        answer: AnswerKind::Json(answers::SEEDED),
+        errors: &[rejected(400, "a setting is wrong")],
+        handler: |call| Box::pin(tenant::seed(call)),
+        ..MANAGEMENT
+    },
+    Route {
+        path: "/v1/tenant/keys",
+        name: "listKeys",
+        summary: "List the keys, without the keys themselves",
+        tag: "keys",
+        answer: AnswerKind::Json(answers::KEY_LIST),
+        handler: |call| Box::pin(key::list(call)),
+        ..MANAGEMENT
+    },
+    Route {
+        method: Verb::Put,
+        path: "/v1/tenant/keys/{keyId}",
+        name: "putKey",
+        summary: "Make or rotate an application key; it is shown once",
+        tag: "keys",
+        answer: AnswerKind::Json(answers::KEY_MADE),
+        errors: &[
+            Refusal { status: 400, code: Code::InvalidRequest, when: "the key's name breaks its grammar" },
+            rejected(400, "the name is reserved"),
+        ],
+        handler: |call| Box::pin(key::put(call)),
+        ..MANAGEMENT
+    },
+    Route {
+        method: Verb::Delete,
+        path: "/v1/tenant/keys/{keyId}",
+        name: "deleteKey",
+        summary: "Delete an application key",
+        tag: "keys",
+        answer: AnswerKind::Json(answers::KEY_DELETED),
+        errors: &[
+            Refusal { status: 400, code: Code::InvalidRequest, when: "the key's name breaks its grammar" },
+            rejected(404, "no such key"),
+        ],
+        handler: |call| Box::pin(key::delete(call)),
+        ..MANAGEMENT
+    },
+    Route {
+        path: "/v1/tenant/models",
+        name: "listModels",
+        summary: "List the models that are known",
+        tag: "model",
+        answer: AnswerKind::Json(answers::CATALOGUE),
+        handler: |call| Box::pin(model::catalogue(call)),
+        ..MANAGEMENT
+    },
+    Route {
+        path: "/v1/tenant/providers",
+        name: "listProviders",
+        summary: "List the providers that have a credential",
+        tag: "model",
+        answer: AnswerKind::Json(answers::PROVIDERS),
+        handler: |call| Box::pin(model::providers(call)),
+        ..MANAGEMENT
+    },
+    Route {
+        path: "/v1/tenant/model",
+        name: "getModel",
+        summary: "Show the tenant's model",
+        tag: "model",
+        answer: AnswerKind::Json(answers::MODEL_VIEW),
+        handler: |call| Box::pin(model::view(call)),
+        ..MANAGEMENT
+    },
+    Route {
+        method: Verb::Put,
+        path: "/v1/tenant/model",
+        name: "putModel",
+        summary: "Set the tenant's model and its provider's credential",
+        tag: "model",
+        body: BodyKind::Json(bodies::PUT_MODEL),
+        answer: AnswerKind::Json(answers::MODEL_VIEW),
+        errors: &[
+            rejected(400, "unknown provider or model, or a baseUrl where none belongs"),
+            rejected(409, "the idempotency key came with another body"),
+        ],
+        handler: |call| Box::pin(model::put(call)),
+        ..MANAGEMENT
+    },
+    Route {
+        method: Verb::Put,
+        path: "/v1/tenant/model/selection",
+        name: "selectModel",
+        summary: "Choose another model of a provider that has a credential",
+        tag: "model",
+        body: BodyKind::Json(bodies::SELECT_MODEL),
+        answer: AnswerKind::Json(answers::MODEL_VIEW),
+        errors: &[rejected(400, "unknown provider or model"), rejected(409, "the provider has no credential")],
+        handler: |call| Box::pin(model::select(call)),
+        ..MANAGEMENT
+    },
+];

@@ -1,0 +1,137 @@
+//! Who calls: credentials, subject headers, roles and scopes, in the order of api 1.5.
+
+use hyper::header;
+use nylorun_domain::caller::{Caller, Principal, RoleRefusal, Scope, Subject, SubjectHeaders};
+use nylorun_domain::json::Value;
+use nylorun_wire::code::Code;
+use nylorun_wire::error::Rejection;
+
+use crate::Server;
+use crate::handler::refused;
+use crate::request::{Head, Sent};
+use crate::route::Audience;
+
+const SUBJECT: &str = "nylorun-subject";
+const SCOPES: &str = "nylorun-scopes";
+
+/// Recognizes the caller and checks that a route of this audience takes it.
+pub(crate) async fn authenticate(server: &Server, head: &Head, audience: Audience) -> Result<Caller, Rejection> {
+    let bearer = bearer(head).ok_or_else(credential_required)?;
+    // Only a trusted issuer's token is a JWT, and none is configured.
+    if looks_like_jwt(bearer) {
+        return Err(credential_invalid());
+    }
+    if head.sends(header::ORIGIN) {
+        let message = "A browser's request is served only with a trusted issuer's token";
+        return Err(Rejection::new(403, Code::OriginRejected, message));
+    }
+    if !looks_like_key(bearer) {
+        return Err(credential_invalid());
+    }
+    let principal = server.app.principal(bearer).await.map_err(refused)?.ok_or_else(credential_invalid)?;
+    caller_of(principal, head, audience)
+}
+
+fn caller_of(principal: Principal, head: &Head, audience: Audience) -> Result<Caller, Rejection> {
+    let (subject, scopes) = (head.header(SUBJECT), head.header(SCOPES));
+    let sent = match (subject, scopes) {
+        (Sent::Absent, Sent::Absent) => SubjectHeaders::Absent,
+        (Sent::Absent | Sent::Once(_) | Sent::Unreadable, Sent::Absent | Sent::Once(_) | Sent::Unreadable) => {
+            SubjectHeaders::Sent
+        }
+    };
+    principal.may_call(audience, sent).map_err(role_refused)?;
+    let subject = Subject::parse(readable(subject)?, readable(scopes)?);
+    let subject = subject.map_err(|refusal| Rejection::new(400, Code::SubjectInvalid, refusal.to_string()))?;
+    Ok(Caller { principal, subject })
+}
+
+fn readable(sent: Sent<'_>) -> Result<Option<&str>, Rejection> {
+    match sent {
+        Sent::Absent => Ok(None),
+        Sent::Once(text) => Ok(Some(text)),
+        Sent::Unreadable => {
+            let message = "Nylorun-Subject and Nylorun-Scopes may each be sent once, in printable ASCII";
+            Err(Rejection::new(400, Code::SubjectInvalid, message))
+        }
+    }
+}
+
+fn role_refused(refusal: RoleRefusal) -> Rejection {
+    let code = match refusal {
+        RoleRefusal::NeedsApplicationKey | RoleRefusal::NeedsManagementKey => Code::KeyRoleMismatch,
+        RoleRefusal::ManagementWithSubject => Code::SubjectInvalid,
+    };
+    Rejection::new(403, code, refusal.to_string())
+}
+
+/// Whether the caller has one of the route's scopes; a caller without a subject is not asked.
+pub(crate) fn check_scopes(caller: &Caller, audience: Audience, scopes: &[Scope]) -> Result<(), Rejection> {
+    if audience == Audience::Everyone || caller.has_one_of(scopes) {
+        return Ok(());
+    }
+    let names: Vec<_> = scopes.iter().map(|scope| scope.as_str()).collect();
+    let message = match &names[..] {
+        [] => "No scope reaches this route: call it with an application key as itself".to_owned(),
+        names => format!("This route needs one of these scopes: {}", names.join(", ")),
+    };
+    let names = Value::Array(names.into_iter().map(Value::from).collect());
+    Err(Rejection::new(403, Code::ScopeRequired, message).with_details(Value::object([("scopes", names)])))
+}
+
+pub(crate) fn credential_required() -> Rejection {
+    Rejection::new(401, Code::CredentialRequired, "Send a credential: Authorization: Bearer <key>")
+}
+
+fn credential_invalid() -> Rejection {
+    Rejection::new(401, Code::CredentialInvalid, "The credential is not valid")
+}
+
+/// The bearer of `^bearer +(\S+) *$`, scheme in any case. Any other form is no credential.
+fn bearer(head: &Head) -> Option<&str> {
+    let Sent::Once(value) = head.header(header::AUTHORIZATION) else { return None };
+    parse_bearer(value)
+}
+
+fn parse_bearer(value: &str) -> Option<&str> {
+    let (scheme, rest) = value.split_at_checked("bearer".len())?;
+    if !scheme.eq_ignore_ascii_case("bearer") || !rest.starts_with(' ') {
+        return None;
+    }
+    let token = rest.trim_matches(' ');
+    (!token.is_empty() && !token.contains(char::is_whitespace)).then_some(token)
+}
+
+fn looks_like_jwt(bearer: &str) -> bool {
+    let parts: Vec<_> = bearer.split('.').collect();
+    parts.len() == 3 && parts.iter().all(|part| !part.is_empty())
+}
+
+/// Keys are 64 lower-case hexadecimal digits; nothing else is looked up.
+fn looks_like_key(bearer: &str) -> bool {
+    bearer.len() == 64 && bearer.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse_bearer;
+
+    #[test]
+    fn reads_bearers() {
+        for (header, bearer) in [
+            ("Bearer x", Some("x")),
+            ("bEARER   x  ", Some("x")),
+            ("Bearer", None),
+            ("Bearer ", None),
+            ("Bearerx", None),
+            ("Bearer\tx", None),
+            ("Bearer x y", None),
+            ("Basic x", None),
+            (" Bearer x", None),
+            ("\u{e9}\u{e9}\u{e9}\u{e9}", None),
+            ("", None),
+        ] {
+            assert_eq!(parse_bearer(header), bearer, "{header:?}");
+        }
+    }
+}
