@@ -89,8 +89,8 @@ impl Edit {
         Self { keep, entries, length }
     }
 
-    /// Splits the edit so that the entries of each have at most `max` of JSON, where `len` is an entry's length in JSON.
-    /// A larger entry stands alone; an edit without entries stays as it is.
+    /// Splits the edit so that the entries of each have at most `max` of JSON, where `len` is an entry's length in
+    /// JSON. A larger entry stands alone; an edit without entries stays as it is.
     pub fn split(self, max: usize, len: impl Fn(&Entry) -> usize) -> Vec<Self> {
         let mut edits = vec![Self::append(self.keep, Vec::new())];
         let mut used = ARRAY_BRACKETS;

@@ -20,8 +20,8 @@ impl CallIds {
         Self(candidates.flat_map(Candidate::tool_calls).map(|call| call.call_id.clone()).collect())
     }
 
-    /// Gives every call of an answer an id that the session has not used. An id that is new and well formed stays, so naming an
-    /// answer that was named before changes nothing.
+    /// Gives every call of an answer an id that the session has not used. An id that is new and well formed stays, so
+    /// naming an answer that was named before changes nothing.
     pub(crate) fn name_calls(&mut self, mut candidate: Candidate, invocation_id: &InvocationId) -> Candidate {
         let calls = candidate.parts.iter_mut().filter_map(|part| match part {
             OutputPart::ToolCall(call) => Some(call),

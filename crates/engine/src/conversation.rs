@@ -7,8 +7,8 @@ use nylorun_domain::model::{OutputPart, Prompt, PromptItem, ToolCall, ToolInput,
 use nylorun_domain::tool::ToolOutcome;
 use nylorun_domain::transcript::{Entry, Input};
 
-/// The prompt as it grows, with a digest of each of its parts: a call's request hash costs what the call adds, not what the
-/// conversation holds.
+/// The prompt as it grows, with a digest of each of its parts: a call's request hash costs what the call adds, not
+/// what the conversation holds.
 #[derive(Debug)]
 pub(crate) struct Conversation {
     prompt: Prompt,

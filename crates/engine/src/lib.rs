@@ -1,9 +1,9 @@
 //! The agent loop, as a state machine without I/O (engine b.6).
 //!
-//! A [`Run`] is one segment of a turn. It says which effects it wants, is told what each gave, and ends with an output.
-//! The same start and the same outcomes give the same effects with the same ids and the same output, whatever the order in
-//! which the outcomes of parallel tools arrive: that is what makes a turn durable. There is no clock, no randomness and no
-//! async here.
+//! A [`Run`] is one segment of a turn. It says which effects it wants, is told what each gave, and ends with an
+//! output. The same start and the same outcomes give the same effects with the same ids and the same output, whatever
+//! the order in which the outcomes of parallel tools arrive: that is what makes a turn durable. There is no clock, no
+//! randomness and no async here.
 
 mod calls;
 mod conversation;

@@ -102,8 +102,8 @@ impl Run {
         std::mem::take(&mut self.wants)
     }
 
-    /// Takes an effect's outcome, new or replayed, and answers it as it is to be recorded: a model's tool calls get ids that
-    /// are unique in the session. Recorded outcomes are taken back unchanged.
+    /// Takes an effect's outcome, new or replayed, and answers it as it is to be recorded: a model's tool calls get
+    /// ids that are unique in the session. Recorded outcomes are taken back unchanged.
     pub fn resolve(&mut self, id: &EffectId, outcome: EffectOutcome) -> Result<EffectOutcome, ResolveError> {
         match outcome {
             EffectOutcome::Model(outcome) => self.model_answered(id, outcome).map(EffectOutcome::Model),
@@ -136,8 +136,8 @@ impl Run {
         self.end(end);
     }
 
-    /// How the run ended, once it has. Only a completed turn leaves a trace in the transcript (engine b.12, 21): one edit, which
-    /// may be larger than the record takes (see [`Edit::split`]).
+    /// How the run ended, once it has. Only a completed turn leaves a trace in the transcript (engine b.12, 21): one
+    /// edit, which may be larger than the record takes (see [`Edit::split`]).
     pub fn output(&self) -> Option<&TurnOutput> {
         match &self.phase {
             Phase::Ended(output) => Some(output),

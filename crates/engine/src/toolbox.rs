@@ -33,8 +33,8 @@ impl Toolbox {
         Self(tools.collect())
     }
 
-    /// The request of a model's call. A call that cannot be carried out becomes one that is refused at its intent, so that the
-    /// model reads why and clients see the call complete.
+    /// The request of a model's call. A call that cannot be carried out becomes one that is refused at its intent, so
+    /// that the model reads why and clients see the call complete.
     pub(crate) fn request(&self, call: &ToolCall) -> ToolRequest {
         let declared = self.0.get(&call.name);
         let (input, target) = match (&call.input, declared) {

@@ -62,7 +62,8 @@ mod tests {
         let message = output("sorry".into(), Some(&schema)).unwrap_err();
         assert_eq!(
             message,
-            "The model's answer is not the JSON that the agent's output schema asks for: unexpected character at byte 0."
+            "The model's answer is not the JSON that the agent's output schema asks for: \
+             unexpected character at byte 0."
         );
     }
 }

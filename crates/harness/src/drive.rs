@@ -1,5 +1,5 @@
-//! The loop of a run: what the engine wants is committed as intents, carried out, and its outcomes are committed with what is
-//! wanted next.
+//! The loop of a run: what the engine wants is committed as intents, carried out, and its outcomes are committed with
+//! what is wanted next.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,6 +1,8 @@
-//! The harness: runs the engine, carries out the effects that it wants, and commits every step with the runtime (engine a, b).
+//! The harness: runs the engine, carries out the effects that it wants, and commits every step with the runtime
+//! (engine a, b).
 //!
-//! Read [`InProcess`] first, then `drive` (the loop of a run), `stop` (what an abort does to it) and `executors` (models and tools).
+//! Read [`InProcess`] first, then `drive` (the loop of a run), `stop` (what an abort does to it) and `executors`
+//! (models and tools).
 
 mod drive;
 mod executors;

@@ -9,8 +9,9 @@ use crate::executors::Repeatable;
 impl Driver {
     /// Ends a run that a shutdown or its turn's deadline stops.
     ///
-    /// Effects that may run again are dropped. The others are waited for, until a deadline kills them: then they are uncertain.
-    /// After a shutdown nothing is settled, so that the next owner goes on; after the turn's own deadline the turn is settled.
+    /// Effects that may run again are dropped. The others are waited for, until a deadline kills them: then they are
+    /// uncertain. After a shutdown nothing is settled, so that the next owner goes on; after the turn's own deadline
+    /// the turn is settled.
     pub(crate) async fn stop(&mut self) -> Result<RunEnd, CoreError> {
         self.executors.abort_repeatable(AbortKind::Shutdown);
         self.in_flight.retain(|_, repeatable| *repeatable == Repeatable::No);

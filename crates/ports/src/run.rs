@@ -1,7 +1,7 @@
 //! Runs: the runtime's side of a harness, and the harness's side of a turn (engine a, b.4).
 //!
-//! In process a run passes by reference. One call carries both halves of a step: the outcomes that are in hand and what is wanted
-//! next, and the runtime commits them in one transaction.
+//! In process a run passes by reference. One call carries both halves of a step: the outcomes that are in hand and
+//! what is wanted next, and the runtime commits them in one transaction.
 
 use std::sync::Arc;
 
@@ -80,7 +80,8 @@ pub enum CoreError {
 
 /// What a run asks of the runtime.
 pub trait RunCore: Send + Sync {
-    /// Commits a step in one transaction. Answers the wanted effects in their order; empty for [`Next::Nothing`] and [`Next::Output`].
+    /// Commits a step in one transaction. Answers the wanted effects in their order; empty for [`Next::Nothing`] and
+    /// [`Next::Output`].
     fn commit(&self, reports: Vec<EffectReport>, next: Next) -> BoxFuture<'_, Result<Vec<IntentAnswer>, CoreError>>;
     /// Passes on a piece of an answer that is being made. Never recorded.
     fn delta(&self, effect: &Effect, delta: Delta);

@@ -1,8 +1,8 @@
 //! A model's answer as JSON: in the journal's outcomes and in the transcript.
 //!
-//! Content (a tool's input and output, a signature) stands as a string that holds its text: it is kept byte for byte, and however
-//! deep it nests, what holds it can be read. Readers pass over members that they do not know, so that a newer release's rows
-//! stay readable to an older one.
+//! Content (a tool's input and output, a signature) stands as a string that holds its text: it is kept byte for byte,
+//! and however deep it nests, what holds it can be read. Readers pass over members that they do not know, so that a
+//! newer release's rows stay readable to an older one.
 
 use nylorun_domain::id::CallId;
 use nylorun_domain::json::{Json, Text, Value};

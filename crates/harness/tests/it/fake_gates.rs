@@ -103,8 +103,8 @@ impl Drop for OnDrop {
     }
 }
 
-/// Inputs: a number is the output; `"held"` waits to be released by the test, or for an abort; `"deaf"` waits for its release
-/// alone; `"lost"`, `"panics"`, `"state"`.
+/// Inputs: a number is the output; `"held"` waits to be released by the test, or for an abort; `"deaf"` waits for its
+/// release alone; `"lost"`, `"panics"`, `"state"`.
 pub(crate) struct FakeWorkspaces {
     pub(crate) seen: Seen,
     released: watch::Sender<Vec<String>>,
