@@ -1,0 +1,30 @@
+//! `nylorun migrate`: the database is brought to this version's schema, as `nylorun serve` does when it starts.
+
+use crate::cli::{Failure, MigrateArgs};
+use crate::config::database_url;
+use crate::home::Home;
+use crate::runtime::open_database;
+use crate::serve::multi_thread_runtime;
+
+/// Migrates the database of the home directory, or the one that `NYLORUN_DATABASE_URL` names.
+///
+/// # Errors
+/// The database cannot be opened, is newer than this program, or a migration failed.
+pub(crate) fn run(args: MigrateArgs) -> Result<(), Failure> {
+    let url = std::env::var("NYLORUN_DATABASE_URL").ok().filter(|url| !url.is_empty());
+    let database = match url {
+        Some(url) => database_url(&url)?,
+        None => Home::prepare(&args.home.directory()?)?.database(),
+    };
+    multi_thread_runtime()?.block_on(async {
+        let db = open_database(&database).await?;
+        db.close().await;
+        println_version()
+    })
+}
+
+fn println_version() -> Result<(), Failure> {
+    use std::io::Write as _;
+    writeln!(std::io::stdout(), "the database has schema version {}", nylorun_store::schema_version())?;
+    Ok(())
+}

@@ -1,0 +1,271 @@
+//! The whole runtime in one process: what is composed of what, started in order and stopped in reverse (engine f.3).
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use nylorun_app::{App, Host, Parts};
+use nylorun_domain::caller::Role;
+use nylorun_domain::hash::sha256_hex;
+use nylorun_domain::id::{TenantId, WorkerId};
+use nylorun_domain::time::Millis;
+use nylorun_gates::catalogue::Catalogue;
+use nylorun_gates::outbound::Outbound;
+use nylorun_gates::{CallSettings, Models};
+use nylorun_harness::InProcess;
+use nylorun_keys::kek::{KEK_FILE, Kek};
+use nylorun_keys::model::ModelSecrets;
+use nylorun_ports::BoxFuture;
+use nylorun_server::{ServerConfig, Stage, StageHandle, loopback_hosts, serve, stages};
+use nylorun_store::db::{DatabaseUrl, DbOptions, HomeLock};
+use nylorun_store::{Db, NewTenant, PrincipalRow, Store};
+use nylorun_turns::{
+    Committer, Live, Maintenance, Scheduler, SchedulerConfig, StoreWorkspaceLog, fresh_key, now, run_sweeps, ulid,
+};
+use nylorun_wire::model::CatalogueProvider;
+use nylorun_workspace::{Lifetime, ManagerConfig, ShellCommand, WorkspaceManager};
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+
+use crate::cli::{CredentialsFile, Failure, HostFile, NamedKey};
+use crate::config::Config;
+use crate::home::Home;
+
+/// A runtime that serves.
+pub(crate) struct Runtime {
+    url: String,
+    credentials: CredentialsFile,
+    db: Arc<Db>,
+    scheduler: Scheduler,
+    workspaces: WorkspaceManager,
+    stage: StageHandle,
+    server: JoinHandle<()>,
+    sweeps: JoinHandle<()>,
+    /// Held for as long as this process may write.
+    _lock: HomeLock,
+}
+
+impl Runtime {
+    /// Starts everything. When this answers, requests are served.
+    pub(crate) async fn start(config: &Config) -> Result<Self, Failure> {
+        let home = Home::prepare(&config.home)?;
+        let lock = home.lock()?;
+        let database = config.database.clone().unwrap_or_else(|| home.database());
+        let kek = Kek::load_or_create(&home.path().join(KEK_FILE)).map_err(|error| Failure::new(error.to_string()))?;
+        let db = Arc::new(open_database(&database).await?);
+        let store = open_tenant(&db, config).await?;
+        let credentials = local_keys(&home, &store).await?;
+        register_bootstrap(config.management_key_file.as_deref(), &store).await?;
+
+        let listener = TcpListener::bind(config.listen).await.map_err(|error| listen_failure(config.listen, &error))?;
+        let address = listener.local_addr().map_err(|error| listen_failure(config.listen, &error))?;
+        let host_id = match home.host_file()? {
+            Some(file) => file.host_id,
+            None => format!("host_{}", ulid()),
+        };
+
+        let live = Live::default();
+        let committer = Committer::new(store.clone(), live.clone());
+        let workspaces = workspace_manager(config, &home, &host_id, &committer)?;
+        let catalogue = catalogue(config.models_file.as_deref())?;
+        let secrets = Arc::new(ModelSecrets::new(Arc::new(kek), store.clone(), now));
+        let models = Models::new(
+            Arc::<ModelSecrets>::clone(&secrets),
+            Arc::new(Outbound::new(config.private_targets)),
+            Arc::clone(&catalogue),
+            CallSettings::default(),
+        );
+        let harness = Arc::new(InProcess::new(Arc::new(models), Arc::new(workspaces.clone())));
+        let worker = WorkerId::from_trusted(format!("worker-{host_id}-{}-{}", std::process::id(), &fresh_key()[..8]));
+        let scheduler_config = SchedulerConfig { stop_grace: config.stop_grace, ..SchedulerConfig::default() };
+        let scheduler = Scheduler::new(committer, harness, worker, scheduler_config);
+        let app = App::new(Parts {
+            store: store.clone(),
+            live,
+            scheduler: scheduler.clone(),
+            workspaces: Arc::new(workspaces.clone()),
+            vault: secrets,
+            catalogue: catalogue_of(&catalogue),
+            host: Host { id: host_id.clone(), path: home.tenant().display().to_string() },
+        });
+
+        let (stage, stages) = stages();
+        let mut allowed_hosts = loopback_hosts(address.port(), &[]);
+        allowed_hosts.extend(config.allowed_hosts.iter().cloned());
+        let server_config = ServerConfig {
+            allowed_hosts,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            limits: nylorun_server::Limits::default(),
+        };
+        let server = tokio::spawn(async move {
+            if let Err(error) = serve(listener, app, server_config, stages).await {
+                tracing::error!(%error, "the server ended");
+            }
+        });
+        let maintenance: Vec<Arc<dyn Maintenance>> = vec![Arc::new(WorkspaceSweep(workspaces.clone()))];
+        let sweeps = tokio::spawn(run_sweeps(scheduler.clone(), maintenance));
+
+        let url = format!("http://{address}");
+        home.write_host_file(&HostFile {
+            format: 1,
+            host_id,
+            tenant_id: store.tenant().to_string(),
+            url: url.clone(),
+            host: address.ip().to_string(),
+            port: address.port(),
+            pid: std::process::id(),
+        })?;
+        Ok(Self { url, credentials, db, scheduler, workspaces, stage, server, sweeps, _lock: lock })
+    }
+
+    /// Where it serves.
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// The keys that the command line uses.
+    pub(crate) fn credentials(&self) -> &CredentialsFile {
+        &self.credentials
+    }
+
+    /// Stops: streams end at once, turns come to rest, sessions are given back, then the store closes.
+    pub(crate) async fn stop(self) {
+        self.stage.advance(Stage::Draining);
+        self.sweeps.abort();
+        self.scheduler.stop().await;
+        self.workspaces.close(Duration::from_secs(5)).await;
+        self.stage.advance(Stage::Closing);
+        if let Err(error) = self.server.await {
+            tracing::error!(%error, "the server's task ended badly");
+        }
+        self.db.close().await;
+    }
+}
+
+/// Opens and migrates a database.
+pub(crate) async fn open_database(database: &DatabaseUrl) -> Result<Db, Failure> {
+    Db::open(database, &DbOptions::default()).await.map_err(|error| {
+        let mut what = error.to_string();
+        let mut cause = std::error::Error::source(&error);
+        while let Some(inner) = cause {
+            what = format!("{what}: {inner}");
+            cause = inner.source();
+        }
+        Failure::new(what)
+    })
+}
+
+async fn open_tenant(db: &Arc<Db>, config: &Config) -> Result<Store, Failure> {
+    let fresh = NewTenant {
+        id: TenantId::from_trusted(config.tenant_id.clone().unwrap_or_else(|| format!("tn_{}", ulid()))),
+        name: config.tenant_name.clone().unwrap_or_else(|| "default".to_owned()),
+        created_at: now(),
+    };
+    Store::open(Arc::clone(db), &fresh).await.map_err(|error| Failure::new(format!("cannot open the tenant: {error}")))
+}
+
+/// The keys that the command line uses: made at the first start, registered again at each one.
+async fn local_keys(home: &Home, store: &Store) -> Result<CredentialsFile, Failure> {
+    let named = |id: &str| NamedKey { id: id.to_owned(), key: fresh_key() };
+    let known = home.credentials()?;
+    let file = known.clone().unwrap_or_else(|| CredentialsFile {
+        format: 1,
+        application_key: Some(named("local")),
+        management_key: Some(named("local-management")),
+    });
+    if known.is_none() {
+        home.write_credentials(&file)?;
+    }
+    let keys = [(&file.application_key, Role::Application), (&file.management_key, Role::Management)];
+    for (key, role) in keys {
+        if let Some(key) = key {
+            register(store, &key.id, role, &key.key).await?;
+        }
+    }
+    Ok(file)
+}
+
+/// The operator's management key, from a file that only the operator may read.
+async fn register_bootstrap(file: Option<&Path>, store: &Store) -> Result<(), Failure> {
+    let Some(path) = file else { return Ok(()) };
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| Failure::new(format!("NYLORUN_MANAGEMENT_KEY_FILE {}: {error}", path.display())))?;
+    let key = text.trim();
+    if key.len() != 64 || !key.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte)) {
+        return Err(Failure::new(format!("NYLORUN_MANAGEMENT_KEY_FILE {}: not a key", path.display()))
+            .remedy("put 64 lower-case hexadecimal digits into it, and nothing else"));
+    }
+    register(store, "bootstrap", Role::Management, key).await
+}
+
+async fn register(store: &Store, id: &str, role: Role, key: &str) -> Result<(), Failure> {
+    let failed = |error: String| Failure::new(format!("cannot register the key {id}: {error}"));
+    let hash = sha256_hex(key.as_bytes());
+    let known = store.principal_get(id).await.map_err(|error| failed(error.to_string()))?;
+    if known.is_some_and(|known| known.token_hash == hash && known.role == role.as_str()) {
+        return Ok(());
+    }
+    let row = PrincipalRow { id: id.to_owned(), role: role.as_str().to_owned(), token_hash: hash, created_at: now() };
+    store.principal_put(&row).await.map_err(|error| failed(error.to_string()))
+}
+
+fn listen_failure(listen: SocketAddr, error: &std::io::Error) -> Failure {
+    Failure::new(format!("cannot listen on {listen}: {error}"))
+        .remedy("stop what listens there, or choose another port with --listen; port 0 picks a free one")
+}
+
+fn workspace_manager(
+    config: &Config,
+    home: &Home,
+    host_id: &str,
+    committer: &Committer,
+) -> Result<WorkspaceManager, Failure> {
+    let program = std::env::current_exe()
+        .map_err(|error| Failure::new(format!("cannot find this program's own file: {error}")))?;
+    let manager = ManagerConfig {
+        home: home.path().to_owned(),
+        tenant: committer.store().tenant().clone(),
+        host_id: host_id.to_owned(),
+        preference: config.sandbox.clone(),
+        shell_command: ShellCommand { program: program.into(), args: vec!["internal-shell".into()] },
+        lifetime: Lifetime::Durable,
+    };
+    Ok(WorkspaceManager::new(manager, Arc::new(StoreWorkspaceLog::new(committer.clone()))))
+}
+
+/// The built-in catalogue with the operator's additions.
+fn catalogue(file: Option<&Path>) -> Result<Arc<Catalogue>, Failure> {
+    let text = match file {
+        None => None,
+        Some(path) => Some(
+            std::fs::read_to_string(path)
+                .map_err(|error| Failure::new(format!("NYLORUN_MODELS_FILE {}: {error}", path.display())))?,
+        ),
+    };
+    let catalogue = Catalogue::load(text.as_deref())
+        .map_err(|error| Failure::new(format!("the model catalogue cannot be read: {error}")))?;
+    Ok(Arc::new(catalogue))
+}
+
+fn catalogue_of(catalogue: &Catalogue) -> Vec<CatalogueProvider> {
+    let providers = catalogue.providers().iter().map(|provider| CatalogueProvider {
+        id: provider.id.clone(),
+        name: provider.name.clone(),
+        models: provider.models.iter().map(|model| (model.id.clone(), model.name.clone())).collect(),
+    });
+    providers.collect()
+}
+
+/// The workspaces' housekeeping: idle stops, what a restart left behind, what has no owner any more.
+struct WorkspaceSweep(WorkspaceManager);
+
+impl Maintenance for WorkspaceSweep {
+    fn sweep(&self, now: Millis) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            self.0.after_restart().await;
+            self.0.reconcile().await;
+            self.0.stop_idle(now).await;
+        })
+    }
+}
