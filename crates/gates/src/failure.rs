@@ -40,7 +40,8 @@ impl Fault {
         Self::new(ModelFailureCode::InvalidOutput, message)
     }
 
-    /// The fault that a provider's words amount to. `status` is absent for an error inside a stream; `kind` is the provider's own code.
+    /// The fault that a provider's words amount to. `status` is absent for an error inside a stream; `kind` is the
+    /// provider's own code.
     pub(crate) fn said(status: Option<u16>, kind: &str, message: &str) -> Self {
         let words = format!("{kind} {message}").to_lowercase();
         let (code, retryable) = classify(status, &words);

@@ -12,7 +12,7 @@ pub(crate) fn system_text(prompt: &Prompt) -> String {
     let mut paragraphs = prompt.instructions.clone();
     if let Some(schema) = &prompt.output_schema {
         paragraphs.push(format!(
-            "Your final answer must be one JSON document that follows this JSON Schema, with no other text around it:\n{}",
+            "Your final answer must be one JSON document that follows this JSON Schema, with no other text:\n{}",
             schema.as_str()
         ));
     }

@@ -1,8 +1,8 @@
 //! Secrets sealed in an envelope (engine e.8): each has a data key of its own, which is wrapped with the vault key.
 //!
-//! Both layers are AES-256-GCM with a random 12-byte nonce and the 16-byte tag appended. A data key seals one secret, and a vault key
-//! wraps far fewer than the 2^32 keys up to which random nonces are safe. What a secret belongs to is bound into both layers: a row
-//! that is moved to another place does not open.
+//! Both layers are AES-256-GCM with a random 12-byte nonce and the 16-byte tag appended. A data key seals one secret,
+//! and a vault key wraps far fewer than the 2^32 keys up to which random nonces are safe. What a secret belongs to is
+//! bound into both layers: a row that is moved to another place does not open.
 
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use zeroize::Zeroizing;
@@ -20,7 +20,8 @@ pub const WRAPPED_LEN: usize = NONCE_LEN + KEY_LEN + TAG_LEN;
 pub struct Binding(Vec<u8>);
 
 impl Binding {
-    /// Binds to these parts, in this order. Each part's length stands before it, so that no two lists of parts read alike.
+    /// Binds to these parts, in this order. Each part's length stands before it, so that no two lists of parts read
+    /// alike.
     pub fn new(purpose: &str, parts: &[&str]) -> Self {
         let mut bytes = Vec::new();
         for part in std::iter::once(&purpose).chain(parts) {
@@ -128,6 +129,8 @@ fn decrypt(key: &LessSafeKey, nonce: &[u8], sealed: &[u8], aad: Aad<Vec<u8>>) ->
 
 #[cfg(test)]
 mod tests {
+    use std::sync::LazyLock;
+
     use proptest::prelude::*;
 
     use super::*;
@@ -188,6 +191,9 @@ mod tests {
         assert_eq!(ours.open(&forged, &binding()), Err(OpenError::Broken));
     }
 
+    /// Made once: a file that is synced to disk for each case takes most of the test's time.
+    static SHARED: LazyLock<Kek> = LazyLock::new(kek);
+
     proptest! {
         #[test]
         fn any_secret_survives_and_any_changed_bit_is_noticed(
@@ -195,7 +201,7 @@ mod tests {
             at in any::<prop::sample::Index>(),
             bit in 0..8,
         ) {
-            let kek = kek();
+            let kek = &*SHARED;
             let column = kek.seal(&secret, &binding()).unwrap().to_column();
             let read = Sealed::from_column(kek.id(), &column).unwrap();
             prop_assert_eq!(kek.open(&read, &binding()).unwrap().to_vec(), secret);

@@ -1,7 +1,8 @@
-//! The vault key (KEK): 32 random bytes as base64 in `keys/vault-kek` of the home directory, readable by its owner alone.
+//! The vault key (KEK): 32 random bytes as base64 in `keys/vault-kek` of the home directory, readable by its owner
+//! alone.
 //!
-//! Whoever has this file and the database has every secret; whoever lacks it has none. So the file is read strictly, and each refusal
-//! names the file and the remedy.
+//! Whoever has this file and the database has every secret; whoever lacks it has none. So the file is read strictly,
+//! and each refusal names the file and the remedy.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -43,9 +44,7 @@ pub struct KekError {
 #[derive(Debug, thiserror::Error)]
 pub enum KekProblem {
     /// It is not there.
-    #[error(
-        "the vault key is missing; restore it from a backup, since secrets that were sealed with it cannot be opened without it"
-    )]
+    #[error("the vault key is missing; restore it from a backup: what was sealed with it does not open without it")]
     Missing,
     /// It is a symbolic link.
     #[error("the vault key must not be a symbolic link; put the file itself there")]
@@ -54,9 +53,7 @@ pub enum KekProblem {
     #[error("the vault key must be an ordinary file")]
     NotAFile,
     /// Others than its owner may use it.
-    #[error(
-        "the vault key may be used by others (mode {mode:03o}); run chmod 600 on it, and replace the key if others could read it"
-    )]
+    #[error("the vault key may be used by others (mode {mode:03o}); run chmod 600 on it, and ask who may have read it")]
     Open {
         /// Its permission bits.
         mode: u32,

@@ -2,7 +2,10 @@
 
 use std::fmt;
 
-/// A secret. `Debug` and `Display` show nothing of it; it has no serialization.
+use zeroize::Zeroize;
+
+/// A secret. `Debug` shows nothing of it, it has neither `Display` nor serialization, and its memory is wiped when it is
+/// dropped.
 #[derive(Clone)]
 pub struct Secret(Box<str>);
 
@@ -15,6 +18,12 @@ impl Secret {
     /// The value, for the one place that sends it.
     pub fn expose(&self) -> &str {
         &self.0
+    }
+}
+
+impl Drop for Secret {
+    fn drop(&mut self) {
+        self.0.zeroize();
     }
 }
 

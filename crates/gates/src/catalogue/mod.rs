@@ -1,7 +1,7 @@
 //! The model catalogue: what models there are, what they hold and what they cost.
 //!
-//! The committed file is `data/models.json`. An operator's file of the same shape is merged over it: a model with the same provider and
-//! id replaces the committed one, others are added. Providers are those that this program can call.
+//! The committed file is `data/models.json`. An operator's file of the same shape is merged over it: a model with the
+//! same provider and id replaces the committed one, others are added. Providers are those that this program can call.
 
 mod price;
 
@@ -195,7 +195,8 @@ mod tests {
     #[test]
     fn an_operators_file_replaces_and_adds() {
         let over = r#"{"providers":[{"id":"anthropic","models":[
-            {"id":"claude-haiku-4-5","name":"Ours","contextWindow":1000,"maxTokens":100,"price":{"input":0.0375,"output":0}},
+            {"id":"claude-haiku-4-5","name":"Ours","contextWindow":1000,"maxTokens":100,
+             "price":{"input":0.0375,"output":0}},
             {"id":"new","name":"New","contextWindow":1000,"maxTokens":100}
         ]}]}"#;
         let catalogue = Catalogue::load(Some(over)).unwrap();

@@ -3,8 +3,8 @@
 use nylorun_domain::model::Usage;
 use serde::{Deserialize, Deserializer};
 
-/// Prices of a model. A file gives US dollars per million tokens; they are kept as trillionths of a dollar per token, whole numbers,
-/// so that sums are exact.
+/// Prices of a model. A file gives US dollars per million tokens; they are kept as trillionths of a dollar per token,
+/// whole numbers, so that sums are exact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Price {

@@ -139,7 +139,8 @@ fn retry_after(answer: &OutboundAnswer) -> Option<Duration> {
     Duration::try_from_secs_f64(seconds).ok()
 }
 
-/// The provider's code and message: `{"error":{"type","code","message"}}`, `{"error":"…"}`, `{"message":"…"}`, or plain text.
+/// The provider's code and message: `{"error":{"type","code","message"}}`, `{"error":"…"}`, `{"message":"…"}`, or
+/// plain text.
 fn words(body: &str) -> (String, String) {
     let Ok(document) = parse(body) else { return (String::new(), body.trim().to_owned()) };
     let error = document.get("error").unwrap_or(&document);

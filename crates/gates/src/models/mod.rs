@@ -155,7 +155,7 @@ impl ModelGate for Models {
     }
 }
 
-const NO_MODEL: &str = "No model is chosen yet. Choose one with `nylorun model set PROVIDER/MODEL`, for example anthropic/claude-sonnet-5-5.";
+const NO_MODEL: &str = "No model is chosen yet: `nylorun model set PROVIDER/MODEL` chooses one.";
 
 fn unopened(error: &KeysError) -> Fault {
     match error {

@@ -8,8 +8,9 @@ use nylorun_domain::id::InvocationId;
 use super::CallSettings;
 use crate::failure::Fault;
 
-/// The wait after this attempt: what the provider asked for, up to the settings' bound, else the base delay doubled for each attempt
-/// made. Spread over 75 to 125 % by the call's id, so that calls that failed together do not come back together.
+/// The wait after this attempt: what the provider asked for, up to the settings' bound, else the base delay doubled
+/// for each attempt made. Spread over 75 to 125 % by the call's id, so that calls that failed together do not come
+/// back together.
 pub(super) fn delay(settings: &CallSettings, fault: &Fault, attempt: u32, invocation: &InvocationId) -> Duration {
     if let Some(asked) = fault.retry_after {
         return asked.min(settings.max_retry_after);

@@ -49,7 +49,8 @@ fn reach_v6(address: Ipv6Addr) -> Reach {
     }
 }
 
-/// The IPv4 address in a mapped (`::ffff:0:0/96`), compatible (`::/96`), NAT64 (`64:ff9b::/96`) or 6to4 (`2002::/16`) address.
+/// The IPv4 address in a mapped (`::ffff:0:0/96`), compatible (`::/96`), NAT64 (`64:ff9b::/96`) or 6to4 (`2002::/16`)
+/// address.
 fn embedded_v4(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let [a, b, c, d, e, f, g, h] = address.segments();
     let of = |high: u16, low: u16| Some(Ipv4Addr::from((u32::from(high) << 16) | u32::from(low)));
@@ -80,8 +81,8 @@ const PRIVATE_V4: &[(Ipv4Addr, u32)] = &[
     (v4(192, 168, 0, 0), 16),
 ];
 
-/// Link-local with most clouds' metadata, Azure's and Alibaba's metadata, protocol assignments, documentation, benchmarks,
-/// multicast, reserved.
+/// Link-local with most clouds' metadata, Azure's and Alibaba's metadata, protocol assignments, documentation,
+/// benchmarks, multicast, reserved.
 const NEVER_V4: &[(Ipv4Addr, u32)] = &[
     (v4(169, 254, 0, 0), 16),
     (v4(168, 63, 129, 16), 32),

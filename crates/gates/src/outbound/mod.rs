@@ -1,7 +1,8 @@
 //! The guarded outbound client: all that leaves for a place that a tenant names goes through it (trust 4).
 //!
-//! It resolves names itself and connects to the address that it checked, refuses redirects, ignores proxies of the environment, and
-//! bounds time and size. Header values that hold credentials are marked sensitive, and its errors never hold a URL's query.
+//! It resolves names itself and connects to the address that it checked, refuses redirects, ignores proxies of the
+//! environment, and bounds time and size. Header values that hold credentials are marked sensitive, and its errors
+//! never hold a URL's query.
 
 mod address;
 mod guard;
@@ -78,8 +79,8 @@ impl Outbound {
         Self { policy, client: OnceLock::new() }
     }
 
-    /// Sends a request and waits for the head of its answer. It has no time limit of its own beyond that of the connection: dropping
-    /// the future ends the call.
+    /// Sends a request and waits for the head of its answer. It has no time limit of its own beyond that of the
+    /// connection: dropping the future ends the call.
     pub async fn send(&self, request: OutboundRequest) -> Result<OutboundAnswer, OutboundError> {
         self.policy.check(&request.url)?;
         let client =
@@ -133,7 +134,8 @@ impl OutboundAnswer {
     }
 }
 
-/// A header's value that is a credential: no log or debug output shows it. `None` when it holds what no header may hold.
+/// A header's value that is a credential: no log or debug output shows it. `None` when it holds what no header may
+/// hold.
 pub fn credential(value: &str) -> Option<HeaderValue> {
     let mut value = HeaderValue::from_str(value).ok()?;
     value.set_sensitive(true);

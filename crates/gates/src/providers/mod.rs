@@ -1,4 +1,5 @@
-//! Adapters to providers' APIs: each writes a request and reads the answer's stream, and neither does I/O nor keeps a key.
+//! Adapters to providers' APIs: each writes a request and reads the answer's stream, and neither does I/O nor keeps a
+//! key.
 
 pub(crate) mod chat;
 pub(crate) mod messages;

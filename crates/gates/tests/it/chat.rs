@@ -65,8 +65,11 @@ async fn the_request_is_exactly_this() {
     assert_eq!(request.header("content-type"), "application/json");
     assert!(!String::from_utf8_lossy(&request.body).contains(CANARY));
     let system = "Be brief.\n\nBe kind.\n\nYour final answer must be one JSON document that follows this JSON Schema, \
-        with no other text around it:\n{\"type\":\"object\"}";
-    let call = |id: &str, name: &str, arguments: &str| json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}});
+        with no other text:\n{\"type\":\"object\"}";
+    let call = |id: &str, name: &str, arguments: &str| {
+        let function = json!({"name": name, "arguments": arguments});
+        json!({"id": id, "type": "function", "function": function})
+    };
     let expected = json!({
         "model": "m",
         "messages": [
@@ -107,7 +110,8 @@ async fn servers_with_odd_calls_are_understood() {
     let stub = ProviderStub::start().await.unwrap();
     let call = |call| chat::chunk(&json!({ "tool_calls": [call] }), serde_json::Value::Null);
     let function = |name: &str, arguments: serde_json::Value| json!({"name": name, "arguments": arguments});
-    // All at index 0, no index, no id, an id given twice, arguments as an object, and a finish reason that tells nothing.
+    // All at index 0, no index, no id, an id given twice, arguments as an object, and a finish reason that tells
+    // nothing.
     stub.then(chat::answer(
         vec![
             call(json!({"index": 0, "id": "x", "function": function("one", "{}".into())})),

@@ -20,9 +20,7 @@ async fn answer_of(access: Result<ModelAccess, KeysError>) -> ModelOutcome {
 async fn without_a_model_the_failure_names_the_remedy() {
     let expected = ModelFailure {
         code: ModelFailureCode::Auth,
-        message: "No model is chosen yet. Choose one with `nylorun model set PROVIDER/MODEL`, \
-                  for example anthropic/claude-sonnet-5-5."
-            .into(),
+        message: "No model is chosen yet: `nylorun model set PROVIDER/MODEL` chooses one.".into(),
         retryable: false,
         usage: None,
         model: None,

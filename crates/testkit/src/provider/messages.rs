@@ -24,7 +24,10 @@ pub fn text(pieces: &[&str]) -> Reply {
 
 /// An answer of these blocks: 12 tokens in, 3 read from the cache, 4 written to it, 7 out.
 pub fn answer(blocks: &[Block<'_>], stop_reason: &str) -> Reply {
-    let input = json!({ "input_tokens": 12, "cache_read_input_tokens": 3, "cache_creation_input_tokens": 4, "output_tokens": 1 });
+    let input = json!({
+        "input_tokens": 12, "output_tokens": 1,
+        "cache_read_input_tokens": 3, "cache_creation_input_tokens": 4,
+    });
     let message = json!({ "id": "msg_1", "type": "message", "role": "assistant", "content": [], "usage": input });
     let mut events = vec![json!({ "type": "message_start", "message": message }), json!({ "type": "ping" })];
     for (index, block) in blocks.iter().enumerate() {

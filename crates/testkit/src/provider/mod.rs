@@ -1,7 +1,7 @@
 //! A stub of a model provider on `127.0.0.1`, which answers what it is told and misbehaves on demand.
 //!
-//! It takes a POST on any path, so it serves Chat Completions and Messages alike: [`chat`] and [`messages`] write their streams.
-//! Without a reply in its queue it answers with [`ProviderStub::always`]'s, or with status 599.
+//! It takes a POST on any path, so it serves Chat Completions and Messages alike: [`chat`] and [`messages`] write
+//! their streams. Without a reply in its queue it answers with [`ProviderStub::always`]'s, or with status 599.
 
 pub mod chat;
 pub mod messages;
@@ -100,8 +100,8 @@ impl ProviderStub {
         self
     }
 
-    /// Answers each request that finds the queue empty with what `answer` makes of it. Such requests are counted and not kept, so
-    /// that a benchmark's memory does not grow.
+    /// Answers each request that finds the queue empty with what `answer` makes of it. Such requests are counted and
+    /// not kept, so that a benchmark's memory does not grow.
     pub fn always(&self, answer: impl Fn(&Recorded) -> Reply + Send + Sync + 'static) -> &Self {
         self.shared.script().answering = Some(Arc::new(answer));
         self
