@@ -7,6 +7,7 @@ mod json_properties;
 mod manifest;
 mod manifest_properties;
 mod pin;
+mod turn;
 mod variant;
 
 use nylorun_domain::check::Problems;
