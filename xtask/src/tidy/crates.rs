@@ -170,8 +170,17 @@ fn may_use(layer: &Layer, used: &str, when: When) -> bool {
     match (used == TEST_HELP, when) {
         (true, When::Tests) => true,
         (true, When::Shipped) => layer.may_use.contains(&TEST_HELP),
-        (false, _) => layer.may_use.iter().any(|allowed| *allowed == EVERYTHING || *allowed == used),
+        (false, When::Tests) => stands_on(layer, used),
+        (false, When::Shipped) => layer.may_use.iter().any(|allowed| *allowed == EVERYTHING || *allowed == used),
     }
+}
+
+/// Whether `used` is below the layer, at any depth: tests may build the real things that their crate stands on.
+fn stands_on(layer: &Layer, used: &str) -> bool {
+    layer.may_use.iter().any(|allowed| {
+        let below = || LAYERS.iter().find(|below| below.name == *allowed);
+        *allowed == EVERYTHING || *allowed == used || below().is_some_and(|below| stands_on(below, used))
+    })
 }
 
 /// Outside crates used where they are not wanted.
@@ -232,6 +241,13 @@ mod tests {
         assert_eq!(texts(check_edges, sample("engine", &[], &["nylorun-testkit"])), Vec::<String>::new());
         assert_eq!(texts(check_edges, sample("engine", &["nylorun-testkit"], &[])).len(), 1);
         assert_eq!(texts(check_edges, sample("engine", &[], &["nylorun-store"])).len(), 1);
+    }
+
+    #[test]
+    fn tests_may_build_what_their_crate_stands_on() {
+        assert_eq!(texts(check_edges, sample("server", &[], &["nylorun-store"])), Vec::<String>::new());
+        assert_eq!(texts(check_edges, sample("server", &["nylorun-store"], &[])).len(), 1);
+        assert_eq!(texts(check_edges, sample("server", &[], &["nylorun-gates"])).len(), 1);
     }
 
     #[test]

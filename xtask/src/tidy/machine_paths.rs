@@ -16,7 +16,7 @@ fn beginnings() -> [(String, &'static str); 5] {
 }
 
 /// Home directories that are examples.
-const EXAMPLES: [&str; 5] = ["you", "me", "user", "agent", "x"];
+const EXAMPLES: [&str; 6] = ["you", "me", "user", "agent", "test", "x"];
 
 /// Absolute paths of a developer's machine.
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
