@@ -12,9 +12,9 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use bytes::Bytes;
-use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use reqwest::header::{HeaderMap, HeaderValue, USER_AGENT};
 use reqwest::redirect::Policy;
-use reqwest::{Client, Method};
+use reqwest::{Client, ClientBuilder, Method};
 use url::Url;
 
 pub use guard::{PrivateTargets, Refusal};
@@ -150,10 +150,18 @@ fn install_tls() {
 
 fn set_up(policy: PrivateTargets) -> Result<Client, String> {
     install_tls();
-    let agent = (
-        HeaderName::from_static("user-agent"),
-        HeaderValue::from_static(concat!("nylorun/", env!("CARGO_PKG_VERSION"))),
-    );
+    let with_system = builder(policy).build();
+    // A machine without certificates can still call a model on its own network by plain HTTP; HTTPS then trusts nobody.
+    let built = with_system.or_else(|error| {
+        let error = innermost(&error);
+        tracing::warn!(error, "no certificates of the system: endpoints with https cannot be called");
+        builder(policy).tls_certs_only([]).build()
+    });
+    built.map_err(|error| innermost(&error))
+}
+
+fn builder(policy: PrivateTargets) -> ClientBuilder {
+    let agent = HeaderValue::from_static(concat!("nylorun/", env!("CARGO_PKG_VERSION")));
     Client::builder()
         .no_proxy()
         .redirect(Policy::none())
@@ -162,9 +170,7 @@ fn set_up(policy: PrivateTargets) -> Result<Client, String> {
         .dns_resolver(guard::GuardedResolver(policy))
         .connect_timeout(CONNECT_TIMEOUT)
         .pool_idle_timeout(IDLE_CONNECTION)
-        .default_headers([agent].into_iter().collect())
-        .build()
-        .map_err(|error| innermost(&error))
+        .default_headers(HeaderMap::from_iter([(USER_AGENT, agent)]))
 }
 
 fn failed(error: reqwest::Error) -> OutboundError {

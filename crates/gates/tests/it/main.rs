@@ -11,5 +11,6 @@ mod chat;
 mod fixture;
 mod gate;
 mod messages;
+mod mock;
 mod outbound;
 mod support;

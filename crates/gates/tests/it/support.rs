@@ -69,11 +69,15 @@ pub(crate) fn gate(access: Result<ModelAccess, KeysError>, settings: CallSetting
     Models::new(Arc::new(Keys(access)), outbound, Arc::new(Catalogue::load(None).unwrap()), settings)
 }
 
-pub(crate) fn access(stub: &ProviderStub, provider: &str, model: &str) -> ProviderAccess {
+pub(crate) fn access(stub: &ProviderStub, name: &str, model: &str) -> ProviderAccess {
+    provider(&stub.base_url(), name, model)
+}
+
+pub(crate) fn provider(base_url: &str, name: &str, model: &str) -> ProviderAccess {
     ProviderAccess {
-        provider: provider.into(),
+        provider: name.into(),
         model: model.into(),
-        base_url: Some(stub.base_url()),
+        base_url: Some(base_url.into()),
         settings: Json::from_trusted("{}"),
         key: Secret::new(CANARY),
     }
@@ -97,6 +101,11 @@ pub(crate) fn completed((outcome, _): (ModelOutcome, Arc<Deltas>)) -> Candidate 
         ModelOutcome::Completed(candidate) => candidate,
         ModelOutcome::Failed(failure) => panic!("{failure:?}"),
     }
+}
+
+/// The texts of the deltas, in order.
+pub(crate) fn deltas_of((_, deltas): &(ModelOutcome, Arc<Deltas>)) -> Vec<String> {
+    deltas.all().into_iter().map(|delta| delta.text).collect()
 }
 
 pub(crate) fn failed((outcome, _): (ModelOutcome, Arc<Deltas>)) -> ModelFailure {
