@@ -10,18 +10,14 @@ use nylorun_wire::protocol;
 
 use crate::Server;
 use crate::openapi::{management_document, runtime_document};
-use crate::reply::Reply;
+use crate::reply::{Reply, bytes_of};
 use crate::stage::Stage;
 
 const RESOURCE_METADATA: &str = "/.well-known/oauth-protected-resource";
 const SERVICE: &str = "nylorun-runtime";
 
-static RUNTIME_DOCUMENT: LazyLock<Bytes> = LazyLock::new(|| document_bytes(&runtime_document()));
-static MANAGEMENT_DOCUMENT: LazyLock<Bytes> = LazyLock::new(|| document_bytes(&management_document()));
-
-fn document_bytes(document: &Value) -> Bytes {
-    Bytes::from(document.to_json().as_str().to_owned())
-}
+static RUNTIME_DOCUMENT: LazyLock<Bytes> = LazyLock::new(|| bytes_of(runtime_document().to_json()));
+static MANAGEMENT_DOCUMENT: LazyLock<Bytes> = LazyLock::new(|| bytes_of(management_document().to_json()));
 
 /// Whether this path is the protected-resource document, which alone accepts an `Origin` outside `/v1`.
 pub(crate) fn is_resource_metadata(path: &str) -> bool {
@@ -61,7 +57,8 @@ fn health(server: &Server) -> Reply {
 
 async fn ready(server: &Server) -> Reply {
     let listening = server.stages.now() == Stage::Running;
-    let checks: Vec<_> = [("listener", listening)].into_iter().chain(server.app.ready().await.0).collect();
+    let ready = server.app.ready().await;
+    let checks = [("listener", listening), ("tenant", ready.tenant), ("database", ready.database)];
     let (status, word) = match checks.iter().all(|(_, well)| *well) {
         true => (StatusCode::OK, "ready"),
         false => (StatusCode::SERVICE_UNAVAILABLE, "not_ready"),

@@ -3,8 +3,8 @@
 //!
 //! Modules stand in the order in which a request meets them.
 
+pub mod cases;
 pub mod config;
-pub mod facade;
 mod handler;
 mod host;
 mod listen;
@@ -26,10 +26,9 @@ pub use stage::{Stage, StageHandle, Stages, stages};
 
 use std::sync::Arc;
 
-use facade::App;
+use nylorun_app::App;
 
 /// What every request is served with.
-#[derive(Debug)]
 pub(crate) struct Server {
     app: App,
     config: ServerConfig,

@@ -7,13 +7,13 @@ use std::time::Duration;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use nylorun_app::App;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 use crate::Server;
 use crate::config::ServerConfig;
-use crate::facade::App;
 use crate::pipeline::{MAX_BODY, respond};
 use crate::stage::{Stage, Stages};
 use crate::stall::StallGuard;

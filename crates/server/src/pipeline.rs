@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use http_body_util::{BodyExt, Limited};
+use http_body_util::BodyExt;
 use hyper::body::{Body as _, Incoming};
 use hyper::{Method, Request, Response, header};
 use nylorun_domain::caller::Caller;
-use nylorun_domain::json::{Json, Value};
+use nylorun_domain::json::Value;
 use nylorun_wire::body::Body;
 use nylorun_wire::code::Code;
 use nylorun_wire::error::Rejection;
@@ -24,6 +24,9 @@ use crate::stage::Stage;
 
 /// Largest JSON body, in bytes (api 1.13).
 pub(crate) const MAX_BODY: usize = 1 << 20;
+
+/// How much of a body that is too large is still taken from the client.
+const MAX_DISCARDED: usize = 16 << 20;
 
 const METHODS: &str = "GET, POST, PUT, DELETE, OPTIONS";
 const PROTOCOL: &str = "nylorun-protocol";
@@ -193,36 +196,48 @@ async fn read_body(
         Ok(text) => text,
         Err(_) => return Err(Rejection::bad_request("Invalid JSON")),
     };
-    let body = Body::new(Json::parse(text).map_err(|error| {
+    let body = Body::parse(text).map_err(|error| {
         let details = [("problem", Value::from(error.problem)), ("offset", Value::from(error.offset as i64))];
         Rejection::bad_request("Invalid JSON").with_details(Value::object(details))
-    })?);
+    })?;
     schema.check(body.value()).map_err(|problems| Rejection::invalid(&problems))?;
     Ok(Some(body))
 }
 
 /// The whole body, within its size and time. The bytes of all bodies that are read at once are bounded too.
-async fn collect(server: &Server, head: &Head, body: Incoming) -> Result<bytes::Bytes, Rejection> {
-    let too_large = || Rejection::new(413, Code::RequestRejected, "The body is larger than 1 MiB");
-    let declared = body.size_hint().exact();
-    let expected = match declared {
-        Some(length) if length > MAX_BODY as u64 => return Err(too_large()),
-        Some(length) => length as u32,
-        None => MAX_BODY as u32,
-    };
+async fn collect(server: &Server, head: &Head, body: Incoming) -> Result<Vec<u8>, Rejection> {
+    let declared = body.size_hint().exact().map_or(MAX_BODY, |length| usize::try_from(length).unwrap_or(MAX_BODY));
+    let expected = u32::try_from(declared.min(MAX_BODY)).unwrap_or(u32::MAX);
     let read = async {
         let _room = server.bodies.acquire_many(expected).await;
-        Limited::new(body, MAX_BODY).collect().await
+        read_bounded(body, expected).await
     };
     match within(server.config.limits.body, read).await {
-        Some(Ok(collected)) => Ok(collected.to_bytes()),
-        Some(Err(error)) if error.is::<http_body_util::LengthLimitError>() => Err(too_large()),
+        Some(Ok(bytes)) if bytes.len() <= MAX_BODY => Ok(bytes),
+        Some(Ok(_)) => Err(Rejection::new(413, Code::RequestRejected, "The body is larger than 1 MiB")),
         Some(Err(error)) => {
             tracing::debug!(path = head.path, %error, "a request's body broke off");
             Err(Rejection::new(400, Code::InvalidRequest, "The body could not be read"))
         }
         None => Err(Rejection::new(400, Code::InvalidRequest, "The body did not arrive in time")),
     }
+}
+
+/// The body, or something longer than [`MAX_BODY`] when it is longer. What is too long is still taken from the client, up to a
+/// bound: one that is cut off while it sends would see a broken connection instead of the refusal.
+async fn read_bounded(mut body: Incoming, expected: u32) -> Result<Vec<u8>, hyper::Error> {
+    let mut bytes = Vec::with_capacity(expected as usize);
+    let mut taken = 0;
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame?.into_data() else { continue };
+        taken += data.len();
+        if taken > MAX_DISCARDED {
+            break;
+        }
+        let room = (MAX_BODY + 1).saturating_sub(bytes.len());
+        bytes.extend_from_slice(&data[..data.len().min(room)]);
+    }
+    Ok(bytes)
 }
 
 async fn within<T>(limit: Duration, work: impl Future<Output = T>) -> Option<T> {

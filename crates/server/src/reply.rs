@@ -39,7 +39,7 @@ impl Reply {
 
     pub(crate) fn into_response(self) -> Response<ReplyBody> {
         match self {
-            Self::Json(status, json) => json_response(status, Bytes::from(json.as_str().to_owned())),
+            Self::Json(status, json) => json_response(status, bytes_of(json)),
             Self::Document(bytes) => {
                 let mut response = json_response(StatusCode::OK, bytes);
                 set(&mut response, header::CACHE_CONTROL, "no-cache");
@@ -66,8 +66,7 @@ impl Reply {
 /// A refusal as a response, with its challenge and `Retry-After`.
 pub(crate) fn refusal(rejection: &Rejection) -> Response<ReplyBody> {
     let status = StatusCode::from_u16(rejection.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let body = rejection.to_value().to_json();
-    let mut response = json_response(status, Bytes::from(body.as_str().to_owned()));
+    let mut response = json_response(status, bytes_of(rejection.to_value().to_json()));
     if let Some(challenge) = challenge(rejection.code) {
         set(&mut response, header::WWW_AUTHENTICATE, challenge);
     }
@@ -86,6 +85,17 @@ fn challenge(code: Code) -> Option<&'static str> {
     } else {
         None
     }
+}
+
+/// The document's bytes, without a copy.
+pub(crate) fn bytes_of(json: Json) -> Bytes {
+    struct Owner(Json);
+    impl AsRef<[u8]> for Owner {
+        fn as_ref(&self) -> &[u8] {
+            self.0.as_str().as_bytes()
+        }
+    }
+    Bytes::from_owner(Owner(json))
 }
 
 fn json_response(status: StatusCode, body: Bytes) -> Response<ReplyBody> {

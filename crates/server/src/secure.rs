@@ -114,7 +114,39 @@ fn looks_like_key(bearer: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::parse_bearer;
+    use nylorun_domain::caller::Subject;
+    use nylorun_wire::protocol::Version;
+
+    use super::{looks_like_jwt, looks_like_key, parse_bearer};
+
+    /// Seeded noise: whatever a client sends, reading its headers gives a value or a refusal, and never panics.
+    #[test]
+    fn noise_in_headers_never_panics() {
+        let mut state = 0xd1b5_4a32_d192_ed03_u64;
+        let mut next = || {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state
+        };
+        let pieces =
+            ["Bearer", "bearer", " ", "\t", ".", "10", "sessions:own", "a", "\u{e9}", "\u{1f600}", "0", ";", "host"];
+        for _ in 0..5_000 {
+            let length = next() % 8;
+            let text: String = (0..length).map(|_| pieces[(next() % pieces.len() as u64) as usize]).collect();
+            if let Some(token) = parse_bearer(&text) {
+                assert!(!token.is_empty() && !token.contains(char::is_whitespace), "{text:?}");
+                let _ = (looks_like_jwt(token), looks_like_key(token));
+            }
+            if let Ok(Some(subject)) = Subject::parse(Some(&text), Some("sessions:own")) {
+                assert_eq!(subject.user.as_str(), text);
+            }
+            let _ = Subject::parse(Some("ann"), Some(&text));
+            if let Some(version) = Version::parse(&text) {
+                assert!((4..=10).contains(&version.number()), "{text:?}");
+            }
+        }
+    }
 
     #[test]
     fn reads_bearers() {

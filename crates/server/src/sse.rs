@@ -7,12 +7,12 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::stream;
 use hyper::body::Frame as BodyFrame;
+use nylorun_app::{Follower, Frame, StoredEvent};
 use nylorun_domain::event::Visibility;
 use nylorun_domain::id::SessionId;
 use nylorun_wire::{cursor, names};
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
-use crate::facade::{Follower, Frame, StoredEvent};
 use crate::reply::Chunks;
 use crate::stage::{Stage, Stages};
 
@@ -71,7 +71,7 @@ impl Stream {
 
     fn take(&mut self, frame: Frame) {
         match frame {
-            Frame::Event(event) => match event.public {
+            Frame::Event(event) => match event.visibility {
                 Visibility::Public => self.ready.extend(event_chunks(&self.session, &event)),
                 Visibility::Internal => return,
             },
@@ -89,7 +89,7 @@ fn event_chunks(session: &SessionId, event: &Arc<StoredEvent>) -> Vec<Bytes> {
     let kind = names::older_event_type(&event.kind);
     let mut head = format!("id: {}\nevent: {kind}\n", cursor::event(session, event.seq));
     let one_line = !event.body.contains(['\n', '\r']);
-    if one_line && kind == event.kind && event.body.len() > COPIED_UP_TO {
+    if one_line && kind == &*event.kind && event.body.len() > COPIED_UP_TO {
         head.push_str("data: ");
         return vec![head.into(), Bytes::from_owner(SharedBody(event.body.clone())), Bytes::from_static(b"\n\n")];
     }
@@ -128,11 +128,18 @@ mod tests {
 
     use nylorun_domain::event::Visibility;
     use nylorun_domain::id::SessionId;
+    use nylorun_domain::time::Millis;
 
     use super::{COPIED_UP_TO, StoredEvent, delta_chunk, event_chunks};
 
     fn frame(kind: &str, body: &str) -> String {
-        let event = StoredEvent { seq: 3, kind: kind.to_owned(), public: Visibility::Public, body: body.into() };
+        let event = StoredEvent {
+            seq: 3,
+            kind: kind.into(),
+            visibility: Visibility::Public,
+            body: body.into(),
+            committed_at: Millis(0),
+        };
         let chunks = event_chunks(&SessionId::from_trusted("s"), &Arc::new(event));
         String::from_utf8(chunks.concat()).unwrap()
     }

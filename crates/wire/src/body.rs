@@ -1,7 +1,8 @@
 //! A request's JSON body: parsed once, checked against its route's schema, then read into a typed struct.
 
 use nylorun_domain::check::{Path, ProblemCode, Problems};
-use nylorun_domain::json::{Json, Text, Value};
+use nylorun_domain::hash::sha256_hex;
+use nylorun_domain::json::{self, Json, JsonError, Text, Value};
 
 use crate::raw;
 
@@ -17,6 +18,15 @@ impl Body {
     pub fn new(raw: Json) -> Self {
         let value = raw.value();
         Self { raw, value }
+    }
+
+    /// Parses a document, once.
+    ///
+    /// # Errors
+    /// It is no JSON, or nested too deeply.
+    pub fn parse(text: &str) -> Result<Self, JsonError> {
+        let value = json::parse(text)?;
+        Ok(Self { raw: Json::from_trusted(text.trim_matches([' ', '\t', '\n', '\r'])), value })
     }
 
     /// The document as it was sent.
@@ -48,7 +58,7 @@ impl Body {
     pub fn identity(&self, left_out: &[&str]) -> String {
         let kept = self.value.as_object().unwrap_or_default().iter();
         let kept = kept.filter(|(name, _)| !left_out.iter().any(|out| name == out)).cloned();
-        Value::Object(kept.collect()).to_json().canonical_sha256()
+        sha256_hex(Value::Object(kept.collect()).canonical().as_bytes())
     }
 }
 

@@ -1,6 +1,7 @@
 //! A session's record: read in pages, or followed (api 1.11, 2.3).
 
 use hyper::StatusCode;
+use nylorun_app::StoredEvent;
 use nylorun_domain::event::Visibility;
 use nylorun_domain::id::SessionId;
 use nylorun_domain::json::{Value, parse};
@@ -11,7 +12,6 @@ use nylorun_wire::history::{self, Paging};
 use nylorun_wire::names;
 
 use super::refused;
-use crate::facade::StoredEvent;
 use crate::reply::Reply;
 use crate::request::{Call, bad_query};
 use crate::sse::{self, Deltas};
@@ -79,7 +79,7 @@ fn parse_limit(text: &str) -> Result<usize, Rejection> {
 
 /// Whether a client is shown this event, and it belongs to the agent that was asked for.
 fn is_served(event: &StoredEvent, agent: Option<&str>) -> bool {
-    match event.public {
+    match event.visibility {
         Visibility::Internal => false,
         Visibility::Public => agent.is_none_or(|agent| is_work_of(event, agent)),
     }

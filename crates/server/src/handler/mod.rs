@@ -10,11 +10,10 @@ pub(crate) mod session;
 pub(crate) mod tenant;
 pub(crate) mod workspace;
 
+use nylorun_app::Error;
 use nylorun_domain::check::Problems;
 use nylorun_wire::code::Code;
 use nylorun_wire::error::Rejection;
-
-use crate::facade::Error;
 
 /// The application's refusal as an answer. What went wrong inside is logged and never told.
 pub(crate) fn refused(error: Error) -> Rejection {
@@ -34,7 +33,6 @@ pub(crate) fn refused(error: Error) -> Rejection {
             }
         }
         Error::Forbidden { code, message, details } => with(Rejection::new(403, code, message), details),
-        Error::TooLarge { code, message, details } => with(Rejection::new(413, code, message), details),
         Error::Unavailable { message } => {
             tracing::warn!(message, "a request met something unavailable");
             let message = "The server's storage does not answer now: try again shortly";

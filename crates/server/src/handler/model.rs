@@ -25,8 +25,7 @@ pub(crate) async fn select(call: Call) -> Result<Reply, Rejection> {
 }
 
 pub(crate) async fn catalogue(call: Call) -> Result<Reply, Rejection> {
-    let providers = call.server.app.model_catalogue().await.map_err(refused)?;
-    Ok(Reply::ok(&model::catalogue(&providers)))
+    Ok(Reply::ok(&model::catalogue(call.server.app.model_catalogue())))
 }
 
 pub(crate) async fn providers(call: Call) -> Result<Reply, Rejection> {

@@ -126,10 +126,13 @@ const MODEL_SETTINGS: Schema = Schema::Object(&strict(&[
     optional("compat", Schema::AnyObject),
 ]));
 
+/// An endpoint that wants no key gets an empty one.
+const API_KEY: Schema = super::OPTIONAL_PLAIN;
+
 const MODEL_AUTH: Schema = Schema::Tagged {
     tag: "type",
     cases: &[
-        ("api_key", strict(&[required("key", PLAIN), optional("env", Schema::Map(&PLAIN))])),
+        ("api_key", strict(&[required("key", API_KEY), optional("env", Schema::Map(&PLAIN))])),
         (
             "oauth",
             Shape {

@@ -28,7 +28,7 @@ pub(super) const ID: Format = Format {
 pub(super) const PLAIN: Format = Format {
     follows: |text| !text.contains('\0'),
     expected: "a string without NUL",
-    pattern: Some(r"^[^\u0000]+$"),
+    pattern: Some(r"^[^\u0000]*$"),
     sample: "a text",
     wrong: "a\u{0}b",
 };

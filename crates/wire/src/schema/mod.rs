@@ -180,6 +180,8 @@ pub const CONTENT: Schema = Schema::Text { min: 1, max: usize::MAX, format: None
 pub const TEXT: Schema = Schema::Text { min: 0, max: usize::MAX, format: None };
 /// Text that ends up in plain strings: no NUL, no lone surrogates.
 pub const PLAIN: Schema = Schema::Text { min: 1, max: 65_536, format: Some(&format::PLAIN) };
+/// The same, perhaps empty.
+pub const OPTIONAL_PLAIN: Schema = Schema::Text { min: 0, max: 65_536, format: Some(&format::PLAIN) };
 /// An id: 1 to 512 characters without control characters and lone surrogates.
 pub const ID: Schema = Schema::Text { min: 1, max: nylorun_domain::id::MAX_ID_LEN, format: Some(&format::ID) };
 /// An idempotency key: 1 to 256 characters.

@@ -1,0 +1,408 @@
+//! Bad input for every route, made from the route table and the schemas. Tests send it to a server in memory and to the real
+//! program, and hold each answer to what the specification says.
+
+use nylorun_domain::caller::Audience;
+use nylorun_domain::check::{ProblemCode, Step};
+use nylorun_domain::id::MAX_ID_LEN;
+use nylorun_domain::json::{Json, Value};
+use nylorun_wire::code::Code;
+use nylorun_wire::schema::{Schema, bad_samples, sample};
+
+use crate::pipeline::MAX_BODY;
+use crate::route::{BodyKind, ROUTES, Route, Scope, param_name};
+
+/// What there is on the server that the cases are sent to.
+#[derive(Clone, Debug)]
+pub struct World {
+    /// An application key.
+    pub application_key: String,
+    /// A management key.
+    pub management_key: String,
+    /// A saved agent.
+    pub agent_id: String,
+    /// An open session of that agent.
+    pub session_id: String,
+    /// A person who does not own that session.
+    pub stranger: String,
+    /// The cursor of an event of another session.
+    pub foreign_cursor: String,
+}
+
+/// One request and the answer that it must get.
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// What is wrong, for a test's message.
+    pub name: String,
+    /// The method.
+    pub method: &'static str,
+    /// The path with its query.
+    pub target: String,
+    /// Headers, `Host` and `Content-Length` left out.
+    pub headers: Vec<(&'static str, String)>,
+    /// The body.
+    pub body: Option<Vec<u8>>,
+    /// The answer.
+    pub expect: Expect,
+}
+
+/// The answer that a bad request must get.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Expect {
+    /// The HTTP status.
+    pub status: u16,
+    /// The code.
+    pub code: Code,
+    /// What the message says.
+    pub message: Message,
+}
+
+/// What a refusal's message says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Message {
+    /// Anything but nothing.
+    Some,
+    /// Nothing: the body names versions instead.
+    None,
+    /// Exactly this.
+    Exactly(&'static str),
+    /// A list of problems, with this one at this place.
+    Problem(ProblemCode, Vec<Step>),
+}
+
+/// All cases of all routes.
+pub fn bad_requests(world: &World) -> Vec<Case> {
+    ROUTES.iter().flat_map(|route| Maker { route, world }.all()).collect()
+}
+
+/// What is wrong with an answer to a case, in words.
+///
+/// # Errors
+/// The answer is another than the case expects.
+pub fn judge(case: &Case, status: u16, body: &str) -> Result<(), String> {
+    let complain =
+        |what: String| Err(format!("{}: {} {}: {what}: {status} {body}", case.name, case.method, case.target));
+    if status != case.expect.status {
+        return complain(format!("expected {} {}", case.expect.status, case.expect.code.as_str()));
+    }
+    let Ok(answer) = Json::parse(body).map(|json| json.value()) else {
+        return complain("the answer is no JSON".to_owned());
+    };
+    let text = |name| answer.get(name).and_then(Value::as_str);
+    if text("status") != Some("rejected") || text("code") != Some(case.expect.code.as_str()) {
+        return complain(format!("expected the code {}", case.expect.code.as_str()));
+    }
+    let said = match (&case.expect.message, text("message")) {
+        (Message::Some, Some(message)) => !message.is_empty(),
+        (Message::None, message) => message.is_none(),
+        (Message::Exactly(wanted), Some(message)) => message == *wanted,
+        (Message::Problem(code, path), Some(message)) => names_problem(message, *code, path),
+        (Message::Some | Message::Exactly(_) | Message::Problem(..), None) => false,
+    };
+    if said { Ok(()) } else { complain(format!("expected the message {:?}", case.expect.message)) }
+}
+
+fn names_problem(message: &str, code: ProblemCode, path: &[Step]) -> bool {
+    let path = path.iter().map(|step| match step {
+        Step::Name(name) => Value::from(name.as_str()),
+        Step::Index(index) => Value::from(i64::try_from(*index).unwrap_or(i64::MAX)),
+    });
+    let path = Value::Array(path.collect());
+    let problems = Json::parse(message).map(|json| json.value());
+    problems.is_ok_and(|problems| {
+        problems.as_array().unwrap_or_default().iter().any(|problem| {
+            problem.get("code").and_then(Value::as_str) == Some(code.as_str()) && problem.get("path") == Some(&path)
+        })
+    })
+}
+
+/// Makes the cases of one route.
+struct Maker<'w> {
+    route: &'static Route,
+    world: &'w World,
+}
+
+impl Maker<'_> {
+    fn all(&self) -> Vec<Case> {
+        let mut cases = self.protocol();
+        cases.extend(self.credentials());
+        cases.extend(self.subjects());
+        cases.extend(self.paths());
+        cases.extend(self.queries());
+        cases.extend(self.owners());
+        if let Some(schema) = self.schema() {
+            cases.extend(self.bodies(schema));
+        }
+        cases
+    }
+
+    fn schema(&self) -> Option<&'static Schema> {
+        match &self.route.body {
+            BodyKind::Json(schema) | BodyKind::OptionalJson(schema) => Some(schema),
+            BodyKind::None | BodyKind::Bytes => None,
+        }
+    }
+
+    fn key(&self) -> &str {
+        match self.route.audience {
+            Audience::Management => &self.world.management_key,
+            Audience::Runtime | Audience::RuntimeAlone | Audience::Everyone => &self.world.application_key,
+        }
+    }
+
+    fn target(&self) -> String {
+        self.target_with(|name| match name {
+            "id" => self.world.session_id.clone(),
+            "agentId" => self.world.agent_id.clone(),
+            "tool" => "read".to_owned(),
+            "keyId" => "no-such-key".to_owned(),
+            _ => "no-such-thing".to_owned(),
+        })
+    }
+
+    fn target_with(&self, value: impl Fn(&str) -> String) -> String {
+        let segments = self.route.path.split('/').map(|segment| match param_name(segment) {
+            Some(name) => value(name),
+            None => segment.to_owned(),
+        });
+        segments.collect::<Vec<_>>().join("/")
+    }
+
+    /// A request with which nothing is wrong but what is done to it.
+    fn sound(&self, name: &str, expect: Expect) -> Case {
+        let body = self.schema().map(|schema| self.fitting(schema).to_json().as_str().as_bytes().to_vec());
+        let mut headers =
+            vec![("nylorun-protocol", "10".to_owned()), ("authorization", format!("Bearer {}", self.key()))];
+        if body.is_some() {
+            headers.push(("content-type", "application/json".to_owned()));
+        }
+        let name = format!("{}: {name}", self.route.name);
+        Case { name, method: self.route.method.as_str(), target: self.target(), headers, body, expect }
+    }
+
+    /// A sample body that names what is there.
+    fn fitting(&self, schema: &Schema) -> Value {
+        let Value::Object(mut members) = sample(schema) else { return sample(schema) };
+        for (name, value) in &mut members {
+            if *name == "agentId" {
+                *value = Value::from(self.world.agent_id.as_str());
+            }
+        }
+        Value::Object(members)
+    }
+
+    fn protocol(&self) -> Vec<Case> {
+        let unsupported = || expect(426, Code::ProtocolUnsupported, Message::None);
+        let mut cases: Vec<_> = ["3", "11", "ten", "10, 10", "-10", "10.0"]
+            .map(|version| {
+                let case = self.sound(&format!("protocol {version}"), unsupported());
+                case.without("nylorun-protocol").with("nylorun-protocol", version)
+            })
+            .into();
+        cases.push(self.sound("no protocol", unsupported()).without("nylorun-protocol"));
+        cases.push(self.sound("protocol twice", unsupported()).with("nylorun-protocol", "10"));
+        let opaque = expect(404, Code::NotFound, Message::Some);
+        cases.push(self.sound("another tenant", opaque).with("nylorun-tenant", "tn_00000000000000000000000000"));
+        cases
+    }
+
+    fn credentials(&self) -> Vec<Case> {
+        let required = || expect(401, Code::CredentialRequired, Message::Some);
+        let invalid = || expect(401, Code::CredentialInvalid, Message::Some);
+        let nothing = self.sound("nothing sent", required()).without("nylorun-protocol").without("authorization");
+        let mut cases = vec![nothing, self.sound("no credential", required()).without("authorization")];
+        for header in ["Basic eDp5", "Bearer", "Bearer a b", "Bearer  "] {
+            let case = self.sound("not a bearer", required()).without("authorization");
+            cases.push(case.with("authorization", header));
+        }
+        for token in ["0".repeat(64), "A".repeat(64), "short".to_owned(), "e30.e30.e30".to_owned()] {
+            let case = self.sound("an unknown credential", invalid()).without("authorization");
+            cases.push(case.with("authorization", &format!("Bearer {token}")));
+        }
+        let origin = expect(403, Code::OriginRejected, Message::Some);
+        cases.push(self.sound("an origin", origin).with("origin", "https://example.com"));
+        if let Some(other) = self.other_key() {
+            let mismatch = expect(403, Code::KeyRoleMismatch, Message::Some);
+            let case = self.sound("a key of the other API", mismatch).without("authorization");
+            cases.push(case.with("authorization", &format!("Bearer {other}")));
+        }
+        cases
+    }
+
+    fn other_key(&self) -> Option<&str> {
+        match self.route.audience {
+            Audience::Runtime | Audience::RuntimeAlone => Some(&self.world.management_key),
+            Audience::Management => Some(&self.world.application_key),
+            Audience::Everyone => None,
+        }
+    }
+
+    fn subjects(&self) -> Vec<Case> {
+        if self.route.audience == Audience::Management {
+            let refused = expect(403, Code::SubjectInvalid, Message::Some);
+            return vec![self.sound("a management key with a subject", refused).acting("ann", "sessions:own")];
+        }
+        let invalid = || expect(400, Code::SubjectInvalid, Message::Some);
+        let mut cases = vec![
+            self.sound("a subject without scopes", invalid()).with("nylorun-subject", "ann"),
+            self.sound("scopes without a subject", invalid()).with("nylorun-scopes", "sessions:own"),
+            self.sound("an unknown scope", invalid()).acting("ann", "sessions:all"),
+            self.sound("a reserved subject", invalid()).acting("installation", "sessions:own"),
+            self.sound("a subject twice", invalid()).acting("ann", "sessions:own").with("nylorun-subject", "bob"),
+        ];
+        if self.route.audience != Audience::Everyone {
+            let others: Vec<_> = Scope::ALL.iter().filter(|scope| !self.route.scopes.contains(scope)).collect();
+            let others = others.iter().map(|scope| scope.as_str()).collect::<Vec<_>>().join(" ");
+            let refused = expect(403, Code::ScopeRequired, Message::Some);
+            cases.push(self.sound("all scopes but the route's", refused).acting("ann", &others));
+        }
+        cases
+    }
+
+    fn paths(&self) -> Vec<Case> {
+        let no_route = || expect(404, Code::RequestRejected, Message::Exactly("Route not found"));
+        let mut cases = Vec::new();
+        for (name, target) in [
+            ("a slash at the end", format!("{}/", self.target())),
+            ("an empty segment", self.target().replacen("/v1/", "/v1//", 1)),
+            ("another version", self.target().replacen("/v1/", "/v2/", 1)),
+        ] {
+            cases.push(Case { target, ..self.sound(name, no_route()) });
+        }
+        cases.push(Case { method: "PATCH", ..self.sound("another method", no_route()) });
+        let malformed = || expect(400, Code::RequestRejected, Message::Exactly("Malformed path"));
+        let broken = || expect(400, self.bad_id_code(), Message::Some);
+        for param in self.route.params() {
+            let with =
+                |text: &str| self.target_with(|name| if name == param { text.to_owned() } else { sound_param(name) });
+            for text in ["%zz", "%f", "%ff"] {
+                let case = self.sound(&format!("{param} is {text}"), malformed());
+                cases.push(Case { target: with(text), ..case });
+            }
+            for text in ["%00", "a%0Ab", &"a".repeat(MAX_ID_LEN + 1)] {
+                let case = self.sound(&format!("{param} is no id"), broken());
+                cases.push(Case { target: with(text), ..case });
+            }
+        }
+        cases
+    }
+
+    fn bad_id_code(&self) -> Code {
+        if self.route.params().any(|name| name == "keyId") { Code::InvalidRequest } else { Code::RequestRejected }
+    }
+
+    fn queries(&self) -> Vec<Case> {
+        let mut cases = Vec::new();
+        let mut push = |query: &str, expect: Expect| {
+            let target = format!("{}?{query}", self.target());
+            cases.push(Case { target, ..self.sound(query, expect) });
+        };
+        let invalid = || expect(400, Code::QueryInvalid, Message::Some);
+        let names: Vec<_> = self.route.query.iter().map(|param| param.name).collect();
+        let pages = names.contains(&"limit");
+        if pages {
+            for wrong in ["0", "201", "-1", "1.5", "ten", "", "%2b5"] {
+                push(&format!("limit={wrong}"), invalid());
+            }
+            push("limit=5&cursor=czow", expect(400, Code::CursorInvalid, Message::Exactly("Invalid cursor")));
+            push("limit=5&cursor=h1.czow", expect(400, Code::CursorInvalid, Message::Exactly("Invalid cursor")));
+        }
+        if names.contains(&"deltas") {
+            push("deltas=yes", invalid());
+        }
+        if names.contains(&"agentId") {
+            push("agentId=", invalid());
+        }
+        if names.contains(&"cursor") {
+            let beyond = nylorun_wire::cursor::event(&self.session(), i64::MAX);
+            for wrong in ["", "%00", "!!", "c3g", &self.world.foreign_cursor, &beyond] {
+                let refused = expect(400, Code::RequestRejected, Message::Exactly("Invalid cursor"));
+                push(&format!("cursor={wrong}"), refused);
+            }
+            let refused = expect(400, Code::RequestRejected, Message::Exactly("Invalid cursor"));
+            cases.push(self.sound("a bad Last-Event-ID", refused).with("last-event-id", "!!"));
+        }
+        cases
+    }
+
+    fn session(&self) -> nylorun_domain::id::SessionId {
+        nylorun_domain::id::SessionId::from_trusted(self.world.session_id.as_str())
+    }
+
+    /// A session of somebody else, and one that is not there, are answered alike.
+    fn owners(&self) -> Vec<Case> {
+        if !self.route.params().any(|name| name == "id") || self.route.method.as_str() == "PUT" {
+            return vec![];
+        }
+        let missing = || expect(404, Code::RequestRejected, Message::Exactly("Session not found"));
+        let elsewhere =
+            self.target_with(|name| if name == "id" { "no-such-session".to_owned() } else { sound_param(name) });
+        let mut cases = vec![Case { target: elsewhere, ..self.sound("a session that is not there", missing()) }];
+        if self.route.audience == Audience::Runtime {
+            let scopes = self.route.scopes.iter().map(|scope| scope.as_str()).collect::<Vec<_>>().join(" ");
+            let case = self.sound("a session of somebody else", missing());
+            cases.push(case.acting(&self.world.stranger, &scopes));
+        }
+        cases
+    }
+
+    fn bodies(&self, schema: &'static Schema) -> Vec<Case> {
+        let rejected = |message| expect(400, Code::RequestRejected, message);
+        let send = |name: &str, body: Vec<u8>, expect| Case { body: Some(body), ..self.sound(name, expect) };
+        let mut cases: Vec<_> = bad_samples(schema)
+            .into_iter()
+            .map(|bad| {
+                let expect = rejected(Message::Problem(bad.code, bad.path));
+                send(&bad.what, bad.value.to_json().as_str().as_bytes().to_vec(), expect)
+            })
+            .collect();
+        let deep = format!("{{\"requestId\":{}1{}}}", "[".repeat(128), "]".repeat(128));
+        let half = r#"{"requestId":"r"#;
+        for (name, body) in [
+            ("broken JSON", half.as_bytes().to_vec()),
+            ("text after the body", b"{} {}".to_vec()),
+            ("no JSON", b"requestId=r".to_vec()),
+            ("no UTF-8", b"{\"requestId\":\"\xff\"}".to_vec()),
+            ("too deep", deep.into_bytes()),
+        ] {
+            cases.push(send(name, body, rejected(Message::Exactly("Invalid JSON"))));
+        }
+        if matches!(self.route.body, BodyKind::Json(_)) {
+            let mut case = self.sound("no body", rejected(Message::Exactly("Invalid JSON")));
+            case.body = None;
+            cases.push(case);
+        }
+        let oversize = format!("{{\"requestId\":\"{}\"}}", "a".repeat(MAX_BODY)).into_bytes();
+        cases.push(send("oversize", oversize, expect(413, Code::RequestRejected, Message::Some)));
+        let unsupported = || expect(415, Code::UnsupportedMediaType, Message::Some);
+        for media_type in ["text/plain", "application/json-patch+json", "", "application/jsonx; charset=utf-8"] {
+            let case = self.sound(&format!("media type {media_type:?}"), unsupported());
+            cases.push(case.without("content-type").with("content-type", media_type));
+        }
+        cases.push(self.sound("no media type", unsupported()).without("content-type"));
+        cases
+    }
+}
+
+fn sound_param(name: &str) -> String {
+    if name == "tool" { "read".to_owned() } else { "x".to_owned() }
+}
+
+fn expect(status: u16, code: Code, message: Message) -> Expect {
+    Expect { status, code, message }
+}
+
+impl Case {
+    fn with(mut self, name: &'static str, value: &str) -> Self {
+        self.headers.push((name, value.to_owned()));
+        self
+    }
+
+    fn without(mut self, name: &str) -> Self {
+        self.headers.retain(|(header, _)| *header != name);
+        self
+    }
+
+    fn acting(self, subject: &str, scopes: &str) -> Self {
+        self.with("nylorun-subject", subject).with("nylorun-scopes", scopes)
+    }
+}

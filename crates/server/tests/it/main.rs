@@ -1,0 +1,11 @@
+//! The server over HTTP, with the real application on a database of its own and a harness that never ends a turn.
+
+mod bad_input;
+mod client;
+mod events;
+mod listener;
+mod matrix;
+mod openapi;
+mod pipeline;
+mod routes;
+mod world;

@@ -1,0 +1,194 @@
+//! Answers of the routes, held to the schemas that the documents publish.
+
+use nylorun_server::route::{AnswerKind, ROUTES};
+
+use crate::world::{APPLICATION, MANAGEMENT, STUDIO, World, json};
+
+const MESSAGE: &str =
+    r#"{"requestId":"r1","idempotencyKey":"k1","type":"message","data":{ "x" : 1.50, "lone":"\ud800" }}"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn answers_follow_their_published_schemas() {
+    let world = World::start().await;
+    world.open_sessions(&["s"]).await;
+    let seed = r#"{"requestId":"r","fixtureModel":true}"#;
+    let cancel = r#"{"requestId":"r2","idempotencyKey":"k2","type":"cancel"}"#;
+    let agent = r#"{"requestId":"r","implementationVersion":"2","manifest":{"manifestSchemaVersion":6,"id":"other","capabilities":[]}}"#;
+    let open = r#"{"requestId":"r","agentId":"helper","ownerUserId":"ann","info":{"a":1},"sandbox":false}"#;
+    for (name, key, target, body) in [
+        ("seedTenant", MANAGEMENT, "/v1/tenant/config/seed", Some(seed)),
+        ("saveAgent", APPLICATION, "/v1/agents/other", Some(agent)),
+        ("listAgents", APPLICATION, "/v1/agents", None),
+        ("openSession", APPLICATION, "/v1/sessions/a%2Fb", Some(open)),
+        ("sendCommand", APPLICATION, "/v1/sessions/s/commands", Some(MESSAGE)),
+        ("sendCommand", APPLICATION, "/v1/sessions/s/commands", Some(cancel)),
+        ("listSessions", STUDIO, "/v1/sessions?agentId=helper", None),
+        ("getSession", STUDIO, "/v1/sessions/a%2Fb", None),
+        ("getSessionManifest", APPLICATION, "/v1/sessions/s/manifest", None),
+        ("readSession", APPLICATION, "/v1/sessions/s/items", None),
+        ("readSession", APPLICATION, "/v1/sessions/s/items?limit=1", None),
+        ("callSandboxTool", APPLICATION, "/v1/sessions/s/sandbox/read", Some(r#"{"requestId":"r","path":"x"}"#)),
+        ("callSandboxTool", APPLICATION, "/v1/sessions/s/sandbox/read", None),
+        ("whoAmI", MANAGEMENT, "/v1/me", None),
+        ("getTenant", MANAGEMENT, "/v1/tenant", None),
+        ("listKeys", MANAGEMENT, "/v1/tenant/keys", None),
+        ("putKey", MANAGEMENT, "/v1/tenant/keys/ci", None),
+        ("deleteKey", MANAGEMENT, "/v1/tenant/keys/ci", None),
+        ("listModels", MANAGEMENT, "/v1/tenant/models", None),
+        ("listProviders", MANAGEMENT, "/v1/tenant/providers", None),
+        ("getModel", STUDIO, "/v1/tenant/model", None),
+    ] {
+        let route = ROUTES.iter().find(|route| route.name == name).expect("a route");
+        let answer = world.call(key, route.method.as_str(), target, body).await;
+        assert_eq!(answer.status, 200, "{name}: {}", answer.body);
+        match route.answer {
+            AnswerKind::Json(schema) => assert_eq!(schema.check(&answer.json()), Ok(()), "{name}: {}", answer.body),
+            AnswerKind::Events(_) => unreachable!("followed elsewhere"),
+        }
+    }
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn content_comes_back_as_it_was_written_and_a_repeated_key_gets_the_same_answer() {
+    let world = World::start().await;
+    world.open_sessions(&["s"]).await;
+    let first = world.call(APPLICATION, "POST", "/v1/sessions/s/commands", Some(MESSAGE)).await;
+    let again = MESSAGE.replace("r1", "r9");
+    let second = world.call(APPLICATION, "POST", "/v1/sessions/s/commands", Some(&again)).await;
+    assert_eq!((first.status, &first.body), (second.status, &second.body));
+    assert_eq!(second.text("requestId"), "r1");
+    let other = MESSAGE.replace("1.50", "2");
+    let conflict = world.call(APPLICATION, "POST", "/v1/sessions/s/commands", Some(&other)).await;
+    assert_eq!(conflict.refusal(), (409, "request_rejected".to_owned()));
+    assert!(conflict.text("message").starts_with("Idempotency key"), "{}", conflict.body);
+    assert_eq!(conflict.text("requestId"), "r1");
+    let items = world.call(APPLICATION, "GET", "/v1/sessions/s/items", None).await;
+    assert!(items.body.contains(r#""data":{ "x" : 1.50, "lone":"\ud800" }"#), "{}", items.body);
+    assert_eq!(items.text("cursor"), first.text("cursor"));
+    let busy = world.call(APPLICATION, "POST", "/v1/sessions/s/commands", Some(&MESSAGE.replace("k1", "k2"))).await;
+    assert_eq!((busy.status, busy.text("activeTurnId")), (409, first.text("turnId")));
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pages_go_on_where_they_ended_and_are_bound_to_what_was_asked() {
+    let world = World::start().await;
+    world.open_sessions(&["s", "t"]).await;
+    let cancel = |key: &str| format!(r#"{{"requestId":"r","idempotencyKey":"{key}","type":"cancel"}}"#);
+    for key in ["1", "2", "3"] {
+        let sent = world.call(APPLICATION, "POST", "/v1/sessions/s/commands", Some(&cancel(key))).await;
+        assert_eq!((sent.status, sent.json().get("turnId")), (200, Some(&json("null"))), "{}", sent.body);
+    }
+    let empty = world.call(APPLICATION, "GET", "/v1/sessions/t/items", None).await;
+    assert_eq!(empty.body, r#"{"items":[],"cursor":null}"#);
+    let mut cursor = String::new();
+    let mut seqs = Vec::new();
+    for page in 0..3 {
+        let from = if cursor.is_empty() { String::new() } else { format!("&cursor={cursor}") };
+        let answer = world.call(APPLICATION, "GET", &format!("/v1/sessions/s/items?limit=1{from}"), None).await;
+        let value = answer.json();
+        let items = value.get("items").and_then(|items| items.as_array().map(<[_]>::to_vec)).unwrap_or_default();
+        seqs.extend(items.iter().filter_map(|item| item.get("seq")?.as_i64()));
+        assert_eq!(value.get("tail"), Some(&json(if page == 2 { "true" } else { "false" })), "{}", answer.body);
+        cursor = answer.text("cursor");
+    }
+    assert_eq!(seqs, [0, 1, 2]);
+    for (target, code) in [
+        (format!("/v1/sessions/s/items?limit=1&agent=x&cursor={cursor}"), "cursor_mismatch"),
+        (format!("/v1/sessions/t/items?limit=1&cursor={cursor}"), "cursor_mismatch"),
+        (format!("/v1/sessions/t/items?cursor={cursor}"), "request_rejected"),
+    ] {
+        let answer = world.call(APPLICATION, "GET", &target, None).await;
+        assert_eq!(
+            (answer.status, answer.text("code"), answer.text("message")),
+            (400, code.to_owned(), "Invalid cursor".to_owned())
+        );
+    }
+    let rest = world.call(APPLICATION, "GET", &format!("/v1/sessions/s/items?cursor={cursor}"), None).await;
+    assert!(rest.body.starts_with(r#"{"items":[],"cursor":""#), "{}", rest.body);
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn callers_are_told_who_they_are() {
+    let world = World::start().await;
+    let me = world.call(APPLICATION, "GET", "/v1/me", None).await;
+    let all = r#"["agents:read","agents:write","sessions:own","sandboxes:write"]"#;
+    assert_eq!(me.body, format!(r#"{{"scopes":{all},"agents":"*","via":"application:app"}}"#));
+    let admin = world.call(MANAGEMENT, "GET", "/v1/me", None).await;
+    assert_eq!(admin.body, r#"{"scopes":[],"agents":"*","via":"management:admin"}"#);
+    let studio = world.call(STUDIO, "GET", "/v1/me", None).await;
+    assert_eq!(studio.text("via"), "application:studio");
+    let bearer = format!("Bearer {APPLICATION}");
+    let headers = [
+        ("nylorun-protocol", "4"),
+        ("authorization", bearer.as_str()),
+        ("nylorun-subject", "ann@example.com"),
+        ("nylorun-scopes", "sessions:own vaults:own"),
+    ];
+    let subject = world.ask("GET", "/v1/me", &headers, None).await;
+    assert_eq!(subject.body, r#"{"subject":"ann@example.com","scopes":["sessions:own"],"agents":"*","via":"subject"}"#);
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_are_refused_by_name_and_stop_at_once() {
+    let world = World::start().await;
+    let absent = world.call(MANAGEMENT, "DELETE", "/v1/tenant/keys/none", None).await;
+    assert_eq!(
+        (absent.status, absent.text("code"), absent.text("message")),
+        (404, "request_rejected".into(), "No key none".into())
+    );
+    for (name, code) in [
+        ("Bad", "invalid_request"),
+        ("studio", "request_rejected"),
+        ("bootstrap", "request_rejected"),
+        ("admin", "request_rejected"),
+    ] {
+        let answer = world.call(MANAGEMENT, "PUT", &format!("/v1/tenant/keys/{name}"), None).await;
+        assert_eq!(answer.refusal(), (400, code.to_owned()), "{name}");
+    }
+    let made = world.call(MANAGEMENT, "PUT", "/v1/tenant/keys/ci", None).await;
+    let first = made.text("key");
+    assert_eq!(world.call(&first, "GET", "/v1/me", None).await.text("via"), "application:ci");
+    let rotated = world.call(MANAGEMENT, "PUT", "/v1/tenant/keys/ci", None).await;
+    assert_eq!(rotated.json().get("rotated"), Some(&json("true")));
+    assert_eq!(world.call(&first, "GET", "/v1/me", None).await.refusal(), (401, "credential_invalid".to_owned()));
+    assert_eq!(world.call(&rotated.text("key"), "GET", "/v1/me", None).await.status, 200);
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn faults_inside_are_never_told() {
+    let world = World::start().await;
+    world.open_sessions(&["s"]).await;
+    let body = r#"{"path":"panic"}"#;
+    let answer = world.call(APPLICATION, "POST", "/v1/sessions/s/sandbox/read", Some(body)).await;
+    assert_eq!(answer.body, r#"{"status":"rejected","code":"internal_error","message":"Internal error"}"#);
+    assert_eq!(answer.status, 500);
+    assert_eq!(world.call(APPLICATION, "GET", "/v1/agents", None).await.status, 200);
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_host_says_how_it_is() {
+    let world = World::start().await;
+    for method in ["GET", "POST", "DELETE"] {
+        let health = world.ask(method, "/health", &[], None).await;
+        assert_eq!(
+            (health.status, health.text("service"), health.text("hostId")),
+            (200, "nylorun-runtime".into(), "host_0123456789abcdefghjkmnpqrs".into())
+        );
+        let ready = world.ask(method, "/ready", &[], None).await;
+        assert_eq!(
+            (ready.status, ready.body.as_str()),
+            (
+                200,
+                r#"{"status":"ready","service":"nylorun-runtime","checks":{"listener":true,"tenant":true,"database":true}}"#
+            )
+        );
+    }
+    assert_eq!(world.ask("POST", "/health", &[("content-type", "text/plain")], Some("x")).await.status, 415);
+    world.stop().await;
+}
