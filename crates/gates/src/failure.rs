@@ -46,8 +46,10 @@ impl Fault {
         let words = format!("{kind} {message}").to_lowercase();
         let (code, retryable) = classify(status, &words);
         let message = if message.is_empty() { kind } else { message };
-        let prefix = status.map(|status| format!("HTTP {status}: ")).unwrap_or_default();
-        Self { retryable, ..Self::new(code, format!("{prefix}{}", clipped(message))) }
+        let status = status.map(|status| format!("HTTP {status}"));
+        let message = Some(clipped(message)).filter(|message| !message.is_empty());
+        let message = [status, message].into_iter().flatten().collect::<Vec<_>>().join(": ");
+        Self { retryable, ..Self::new(code, message) }
     }
 
     /// The fault without the secret, should the provider have echoed it.

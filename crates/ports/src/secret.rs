@@ -4,8 +4,7 @@ use std::fmt;
 
 use zeroize::Zeroize;
 
-/// A secret. `Debug` shows nothing of it, it has neither `Display` nor serialization, and its memory is wiped when it is
-/// dropped.
+/// A secret. `Debug` shows nothing of it, it has neither `Display` nor serialization, and it is wiped when dropped.
 #[derive(Clone)]
 pub struct Secret(Box<str>);
 

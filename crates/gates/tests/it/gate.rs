@@ -49,7 +49,7 @@ async fn the_tenants_choice_routes_the_call() {
 async fn what_may_pass_is_tried_three_times() {
     let table = [
         (Reply::status(500, "boom"), ModelFailureCode::Transient, "HTTP 500: boom"),
-        (Reply::status(529, ""), ModelFailureCode::Overloaded, "HTTP 529: "),
+        (Reply::status(529, ""), ModelFailureCode::Overloaded, "HTTP 529"),
         (
             Reply::status(429, "slow down").header("retry-after", "0"),
             ModelFailureCode::RateLimited,

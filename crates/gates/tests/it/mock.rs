@@ -1,4 +1,4 @@
-//! Both adapters against a mock of providers that others wrote; `scripts/test-mock-provider` starts it and sets its URL.
+//! Both adapters against a mock of providers that others wrote: `scripts/test-mock-provider` starts it.
 
 use nylorun_domain::json::Text;
 use nylorun_domain::model::{FinishReason, ModelFailureCode, OutputPart, PromptItem};
