@@ -1,4 +1,5 @@
-//! Who calls, and what they may do (api 1.5, trust 3): pure decisions over a principal and the subject that it acts for.
+//! Who calls, and what they may do (api 1.5, trust 3): pure decisions over a principal and the subject that it acts
+//! for.
 
 use std::fmt;
 
@@ -103,12 +104,12 @@ impl fmt::Display for RoleRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::NeedsApplicationKey => {
-                "This route belongs to the Runtime API and takes an application key; a management key reaches /v1/tenant"
+                "This route of the Runtime API takes an application key; a management key reaches /v1/tenant"
             }
             Self::NeedsManagementKey => {
-                "This route belongs to the Management API and takes a management key; an application key reaches the Runtime API"
+                "This route of the Management API takes a management key; an application key reaches the Runtime API"
             }
-            Self::ManagementWithSubject => "A management key acts only as itself: send no Nylorun-Subject, Nylorun-Scopes",
+            Self::ManagementWithSubject => "A management key acts only as itself: send no Nylorun-Subject",
         })
     }
 }
@@ -122,7 +123,7 @@ impl fmt::Display for SubjectRefusal {
             }
             Self::NoScopes => "Nylorun-Subject needs Nylorun-Scopes with at least one scope",
             Self::UnknownScope => {
-                "Nylorun-Scopes may hold agents:read, agents:write, sessions:own and sandboxes:write, separated by spaces"
+                "Nylorun-Scopes may hold agents:read, agents:write, sessions:own, sandboxes:write, divided by spaces"
             }
         })
     }

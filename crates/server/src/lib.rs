@@ -1,5 +1,5 @@
-//! The HTTP side: one constant table of routes, from which matching, authentication, scope checks and the OpenAPI documents come;
-//! the request pipeline; server-sent events; the listener.
+//! The HTTP side: one constant table of routes, from which matching, authentication, scope checks and the OpenAPI
+//! documents come; the request pipeline; server-sent events; the listener.
 //!
 //! Modules stand in the order in which a request meets them.
 

@@ -2,7 +2,7 @@
 
 use nylorun_domain::caller::Scope;
 use nylorun_domain::json::Value;
-use nylorun_wire::schema::{ID, KEY_ID, Schema, answers};
+use nylorun_wire::schema::{ID, KEY_ID, Need, Schema, answers};
 
 use crate::route::{AnswerKind, Audience, BodyKind, QueryParam, ROUTES, Refusal, Route};
 
@@ -84,8 +84,8 @@ fn operation(route: &Route) -> Value {
         ("x-nylorun-scopes", names(route.scopes.iter().copied().map(Scope::as_str))),
         ("parameters", Value::Array(parameters(route))),
     ];
-    if let Some((schema, required)) = body_schema(&route.body) {
-        let body = [("required", Value::from(required)), ("content", json_content(schema.to_openapi()))];
+    if let Some((schema, need)) = body_schema(&route.body) {
+        let body = [("required", Value::from(need == Need::Required)), ("content", json_content(schema.to_openapi()))];
         members.push(("requestBody", Value::object(body)));
     }
     members.push(("responses", responses(route)));
@@ -101,11 +101,11 @@ fn credentials(audience: Audience) -> &'static [&'static str] {
     }
 }
 
-fn body_schema(body: &BodyKind) -> Option<(&Schema, bool)> {
+fn body_schema(body: &BodyKind) -> Option<(&Schema, Need)> {
     match body {
         BodyKind::None | BodyKind::Bytes => None,
-        BodyKind::Json(schema) => Some((schema, true)),
-        BodyKind::OptionalJson(schema) => Some((schema, false)),
+        BodyKind::Json(schema) => Some((schema, Need::Required)),
+        BodyKind::OptionalJson(schema) => Some((schema, Need::Optional)),
     }
 }
 
@@ -126,20 +126,20 @@ fn parameters(route: &Route) -> Vec<Value> {
             ("schema", schema.to_openapi()),
         ])
     });
-    let header = |name: &str, required: bool, description: &str| {
+    let header = |name: &str, need: Need, description: &str| {
         Value::object([
             ("name", Value::from(name)),
             ("in", Value::from("header")),
-            ("required", Value::from(required)),
+            ("required", Value::from(need == Need::Required)),
             ("description", Value::from(description)),
             ("schema", Value::object([("type", Value::from("string"))])),
         ])
     };
     let mut parameters: Vec<_> = path.chain(query).collect();
-    parameters.push(header("Nylorun-Protocol", true, "The protocol's version, 4 to 10"));
+    parameters.push(header("Nylorun-Protocol", Need::Required, "The protocol's version, 4 to 10"));
     if matches!(route.audience, Audience::Runtime | Audience::Everyone) {
-        parameters.push(header("Nylorun-Subject", false, "The person for whom the application acts"));
-        parameters.push(header("Nylorun-Scopes", false, "What the person may do, separated by spaces"));
+        parameters.push(header("Nylorun-Subject", Need::Optional, "The person for whom the application acts"));
+        parameters.push(header("Nylorun-Scopes", Need::Optional, "What the person may do, separated by spaces"));
     }
     parameters
 }

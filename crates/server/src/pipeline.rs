@@ -167,8 +167,8 @@ fn call(server: &Arc<Server>, head: Head, caller: Caller, params: Params, body: 
     Call { server: server.clone(), caller, params, query: head.query, last_event_id, body }
 }
 
-/// Runs the handler in a task of its own: a client that goes away does not stop half of a use case, and a panic ends nothing
-/// but its request.
+/// Runs the handler in a task of its own: a client that goes away does not stop half of a use case, and a panic ends
+/// nothing but its request.
 async fn run(route: &'static Route, call: Call) -> Result<Reply, Rejection> {
     match tokio::spawn((route.handler)(call)).await {
         Ok(answer) => answer,
@@ -223,8 +223,8 @@ async fn collect(server: &Server, head: &Head, body: Incoming) -> Result<Vec<u8>
     }
 }
 
-/// The body, or something longer than [`MAX_BODY`] when it is longer. What is too long is still taken from the client, up to a
-/// bound: one that is cut off while it sends would see a broken connection instead of the refusal.
+/// The body, or something longer than [`MAX_BODY`] when it is longer. What is too long is still taken from the client,
+/// up to a bound: one that is cut off while it sends would see a broken connection instead of the refusal.
 async fn read_bounded(mut body: Incoming, expected: u32) -> Result<Vec<u8>, hyper::Error> {
     let mut bytes = Vec::with_capacity(expected as usize);
     let mut taken = 0;

@@ -76,7 +76,8 @@ pub(crate) fn refusal(rejection: &Rejection) -> Response<ReplyBody> {
     response
 }
 
-/// The challenge of a code (api 1.7). Without trusted issuers `resource_metadata` is left out, so that both APIs challenge alike.
+/// The challenge of a code (api 1.7). Without trusted issuers `resource_metadata` is left out, so that both APIs
+/// challenge alike.
 fn challenge(code: Code) -> Option<&'static str> {
     if code == Code::CredentialRequired {
         Some("Bearer")

@@ -28,7 +28,8 @@ pub(crate) enum Deltas {
     Unwanted,
 }
 
-/// A stream of what `follower` gives, with comments while there is nothing. It ends with the follower, and when the server drains.
+/// A stream of what `follower` gives, with comments while there is nothing. It ends with the follower, and when the
+/// server drains.
 pub(crate) fn events(
     session: SessionId,
     follower: Follower,
@@ -103,8 +104,8 @@ fn delta_chunk(data: &str) -> Bytes {
     frame.into()
 }
 
-/// A `data:` line a line of text, and the blank line that ends the frame. Content that a caller wrote over several lines is kept
-/// so; a reader joins them again.
+/// A `data:` line a line of text, and the blank line that ends the frame. Content that a caller wrote over several
+/// lines is kept so; a reader joins them again.
 fn push_data(out: &mut String, data: &str) {
     for line in data.split(['\n', '\r']) {
         out.push_str("data: ");

@@ -67,8 +67,8 @@ pub enum WhenBusy {
 impl Command {
     /// Reads a body that follows the route's schema.
     ///
-    /// Refuses what the schema allows and this server does not do: 400 for `whenBusy` other than `reject`, 404 for a file part,
-    /// since no artifact can be there.
+    /// Refuses what the schema allows and this server does not do: 400 for `whenBusy` other than `reject`, 404 for a
+    /// file part, since no artifact can be there.
     pub fn read(body: &Body) -> Result<Self, Rejection> {
         let invalid = |problems: Problems| Rejection::invalid(&problems);
         Ok(Self {

@@ -1,7 +1,7 @@
 //! Cursors into a session's record (api 1.12, 2.3): opaque to clients.
 //!
-//! An event's cursor is base64url of `<sessionId>:<seq>`, split at its last colon. A history page's cursor begins with `h1.` and
-//! carries, before the same text, a digest of what the page was bound to: tenant, session and agent filter.
+//! An event's cursor is base64url of `<sessionId>:<seq>`, split at its last colon. A history page's cursor begins with
+//! `h1.` and carries, before the same text, a digest of what the page was bound to: tenant, session and agent filter.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;

@@ -152,7 +152,10 @@ mod tests {
             .with_details(Value::object([("max", Value::from(1))]));
         assert_eq!(
             rejection.to_value().to_json().as_str(),
-            r#"{"status":"rejected","code":"request_rejected","message":"busy","details":{"max":1},"activeTurnId":"t","requestId":"r"}"#
+            concat!(
+                r#"{"status":"rejected","code":"request_rejected","message":"busy","#,
+                r#""details":{"max":1},"activeTurnId":"t","requestId":"r"}"#
+            )
         );
     }
 }

@@ -16,7 +16,8 @@ pub enum Paging {
     },
 }
 
-/// The answer's body, of bodies that are JSON already. `last` is the last record read, or the one from which reading began.
+/// The answer's body, of bodies that are JSON already. `last` is the last record read, or the one from which reading
+/// began.
 pub fn page<'a>(
     binding: &Binding<'_>,
     items: impl Iterator<Item = &'a str>,

@@ -1,4 +1,5 @@
-//! The JSON of both APIs: request bodies read, answers printed, error codes, schemas, cursors, and the table of older and newer names.
+//! The JSON of both APIs: request bodies read, answers printed, error codes, schemas, cursors, and the table of older
+//! and newer names.
 //!
 //! Only this crate knows how a domain value looks on the wire.
 

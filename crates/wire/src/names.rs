@@ -1,5 +1,5 @@
-//! The one table of newer and older names (`decisions.md`, Compatibility). The record holds the newer; clients up to protocol 10,
-//! which are all that are served now, know the older.
+//! The one table of newer and older names (`decisions.md`, Compatibility). The record holds the newer; clients up to
+//! protocol 10, which are all that are served now, know the older.
 
 use std::borrow::Cow;
 
@@ -47,11 +47,12 @@ mod tests {
 
     #[test]
     fn renames_the_envelope_alone() {
-        let body = r#"{"sessionId":"\"type\":\"environment.exec\"","type":"environment.exec","payload":{"type":"environment.exec"}}"#;
-        assert_eq!(
-            older_event("environment.exec", body),
-            r#"{"sessionId":"\"type\":\"environment.exec\"","type":"sandbox.exec","payload":{"type":"environment.exec"}}"#
-        );
-        assert_eq!(older_event("turn.failed", body), body);
+        let event = |kind: &str| {
+            let id = r#""sessionId":"\"type\":\"environment.exec\"""#;
+            format!(r#"{{{id},"type":"{kind}","payload":{{"type":"environment.exec"}}}}"#)
+        };
+        let body = event("environment.exec");
+        assert_eq!(older_event("environment.exec", &body), event("sandbox.exec"));
+        assert_eq!(older_event("turn.failed", &body), body);
     }
 }

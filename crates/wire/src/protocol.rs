@@ -7,8 +7,8 @@ pub const MIN: u32 = 4;
 /// The newest version that is served.
 pub const MAX: u32 = 10;
 
-/// Features, in the order in which they are advertised. The required four are the floor without which no existing client
-/// connects; an optional one stands here only when all of it works.
+/// Features, in the order in which they are advertised. The required four are the floor without which no existing
+/// client connects; an optional one stands here only when all of it works.
 pub const FEATURES: &[&str] = &[
     // Older names, kept for clients that look for them.
     "runtime-tenants",

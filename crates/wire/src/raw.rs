@@ -2,7 +2,8 @@
 
 use nylorun_domain::json::{Json, parse};
 
-/// The value of the object member `name`, verbatim, when `document` is an object that has it. The last of equal names wins.
+/// The value of the object member `name`, verbatim, when `document` is an object that has it. The last of equal names
+/// wins.
 pub fn member(document: &Json, name: &str) -> Option<Json> {
     let mut scanner = Scanner { text: document.as_str(), at: 0 };
     scanner.member(name).map(Json::from_trusted)

@@ -27,7 +27,8 @@ pub struct OpenSession {
     pub credential_selections: Option<Vec<CredentialSelection>>,
     /// The session's workspace.
     pub sandbox: SandboxChoice,
-    /// SHA-256 of the canonical body without `requestId`, `vaultIds` and `credentialSelections`: what a repeated PUT must equal.
+    /// SHA-256 of the canonical body without `requestId`, `vaultIds` and `credentialSelections`: what a repeated PUT
+    /// must equal.
     pub identity: String,
 }
 

@@ -7,7 +7,7 @@ use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 
 use crate::client::{Client, within};
-use crate::world::{APPLICATION, World, hasty};
+use crate::world::{APPLICATION, World, hasty, manifest_body};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_head_that_does_not_come_ends_its_connection() {
@@ -88,7 +88,8 @@ async fn a_client_that_takes_nothing_is_disconnected() {
     let world = World::with(Limits { write: Duration::from_millis(300), ..Limits::default() }).await;
     world.open_sessions(&["s"]).await;
     let head = format!(
-        "GET /v1/sessions/s/events?deltas=true HTTP/1.1\r\nhost: {}\r\nnylorun-protocol: 10\r\nauthorization: Bearer {APPLICATION}\r\n\r\n",
+        "GET /v1/sessions/s/events?deltas=true HTTP/1.1\r\nhost: {}\r\nnylorun-protocol: 10\r\n\
+         authorization: Bearer {APPLICATION}\r\n\r\n",
         world.addr
     );
     let mut stream = TcpStream::connect(world.addr).await.unwrap();
@@ -97,8 +98,8 @@ async fn a_client_that_takes_nothing_is_disconnected() {
     let mut first = [0; 15];
     within(stream.read_exact(&mut first)).await.unwrap();
     assert_eq!(&first, b"HTTP/1.1 200 OK");
-    // Nothing more is read. Frames fill the socket's buffers, then the server gives the connection up: nobody observes any more,
-    // and a delta is not even encoded.
+    // Nothing more is read. Frames fill the socket's buffers, then the server gives the connection up: nobody observes
+    // any more, and a delta is not even encoded.
     let big = format!("\"{}\"", "x".repeat(100_000));
     let gone = async {
         loop {
@@ -121,7 +122,7 @@ async fn a_client_that_takes_nothing_is_disconnected() {
 async fn requests_that_run_are_finished_when_the_server_closes() {
     let world = World::start().await;
     let bearer = format!("Bearer {APPLICATION}");
-    let body = r#"{"requestId":"r","implementationVersion":"1","manifest":{"manifestSchemaVersion":5,"id":"a","capabilities":[]}}"#;
+    let body = manifest_body("a");
     let length = body.len().to_string();
     let headers = [
         ("nylorun-protocol", "10"),

@@ -1,5 +1,7 @@
 //! The server over HTTP, with the real application on a database of its own and a harness that never ends a turn.
 
+#![expect(clippy::expect_used, reason = "a test fails by panicking")]
+
 mod bad_input;
 mod client;
 mod events;

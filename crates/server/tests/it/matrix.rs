@@ -31,7 +31,7 @@ fn refusal(route: &Route, caller: As) -> Option<&'static str> {
 async fn every_caller_on_every_route() {
     let world = World::start().await;
     for route in ROUTES {
-        let target = route.path.replace("{tool}", "read").replace('{', "").replace('}', "");
+        let target = route.path.replace("{tool}", "read").replace(['{', '}'], "");
         for caller in [As::Application, As::Management, As::Studio, As::Subject] {
             let key = match caller {
                 As::Application | As::Subject => APPLICATION,

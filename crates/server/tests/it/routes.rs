@@ -2,7 +2,7 @@
 
 use nylorun_server::route::{AnswerKind, ROUTES};
 
-use crate::world::{APPLICATION, MANAGEMENT, STUDIO, World, json};
+use crate::world::{APPLICATION, MANAGEMENT, STUDIO, World, json, manifest_body};
 
 const MESSAGE: &str =
     r#"{"requestId":"r1","idempotencyKey":"k1","type":"message","data":{ "x" : 1.50, "lone":"\ud800" }}"#;
@@ -13,11 +13,11 @@ async fn answers_follow_their_published_schemas() {
     world.open_sessions(&["s"]).await;
     let seed = r#"{"requestId":"r","fixtureModel":true}"#;
     let cancel = r#"{"requestId":"r2","idempotencyKey":"k2","type":"cancel"}"#;
-    let agent = r#"{"requestId":"r","implementationVersion":"2","manifest":{"manifestSchemaVersion":6,"id":"other","capabilities":[]}}"#;
+    let agent = manifest_body("other");
     let open = r#"{"requestId":"r","agentId":"helper","ownerUserId":"ann","info":{"a":1},"sandbox":false}"#;
     for (name, key, target, body) in [
         ("seedTenant", MANAGEMENT, "/v1/tenant/config/seed", Some(seed)),
-        ("saveAgent", APPLICATION, "/v1/agents/other", Some(agent)),
+        ("saveAgent", APPLICATION, "/v1/agents/other", Some(agent.as_str())),
         ("listAgents", APPLICATION, "/v1/agents", None),
         ("openSession", APPLICATION, "/v1/sessions/a%2Fb", Some(open)),
         ("sendCommand", APPLICATION, "/v1/sessions/s/commands", Some(MESSAGE)),
@@ -185,7 +185,10 @@ async fn the_host_says_how_it_is() {
             (ready.status, ready.body.as_str()),
             (
                 200,
-                r#"{"status":"ready","service":"nylorun-runtime","checks":{"listener":true,"tenant":true,"database":true}}"#
+                concat!(
+                    r#"{"status":"ready","service":"nylorun-runtime","#,
+                    r#""checks":{"listener":true,"tenant":true,"database":true}}"#
+                )
             )
         );
     }

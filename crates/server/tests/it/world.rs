@@ -138,8 +138,8 @@ impl World {
 
     /// Saves the agent `helper` and opens these sessions, which belong to `ann`.
     pub(crate) async fn open_sessions(&self, ids: &[&str]) {
-        let manifest = r#"{"requestId":"r","implementationVersion":"1","manifest":{"manifestSchemaVersion":5,"id":"helper","capabilities":[]}}"#;
-        let saved = self.call(APPLICATION, "PUT", "/v1/agents/helper", Some(manifest)).await;
+        let manifest = manifest_body("helper");
+        let saved = self.call(APPLICATION, "PUT", "/v1/agents/helper", Some(&manifest)).await;
         assert_eq!(saved.status, 200, "{}", saved.body);
         for id in ids {
             let body = r#"{"requestId":"r","agentId":"helper","ownerUserId":"ann","sandbox":{}}"#;
@@ -153,6 +153,12 @@ impl World {
         self.stages.advance(nylorun_server::Stage::Closing);
         crate::client::within(self.serving).await.expect("it ended well");
     }
+}
+
+/// A body that saves an agent of this id.
+pub(crate) fn manifest_body(id: &str) -> String {
+    let manifest = format!(r#"{{"manifestSchemaVersion":5,"id":"{id}","capabilities":[]}}"#);
+    format!(r#"{{"requestId":"r","implementationVersion":"1","manifest":{manifest}}}"#)
 }
 
 /// Limits with short times.

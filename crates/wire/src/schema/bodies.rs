@@ -253,8 +253,9 @@ mod tests {
 
     #[test]
     fn all_problems_are_told_at_once_with_their_paths() {
-        let body = r#"{"requestId":"","agentId":7,"sandbox":{"network":{"allow":["http://x"]},"resources":{"cpus":65}},"x":1}"#;
-        let problems = OPEN_SESSION.check(&Json::parse(body).unwrap().value()).unwrap_err();
+        let sandbox = r#"{"network":{"allow":["http://x"]},"resources":{"cpus":65}}"#;
+        let body = format!(r#"{{"requestId":"","agentId":7,"sandbox":{sandbox},"x":1}}"#);
+        let problems = OPEN_SESSION.check(&Json::parse(&body).unwrap().value()).unwrap_err();
         let said: Vec<_> = problems.iter().map(ToString::to_string).collect();
         assert_eq!(
             said,
@@ -262,7 +263,10 @@ mod tests {
                 "requestId: Too small: expected string to have >=1 characters",
                 "agentId: Invalid input: expected string, received number",
                 "ownerUserId: Invalid input: required, received undefined",
-                "sandbox.network.allow.0: Invalid string: expected a host name such as api.example.com or *.example.com",
+                concat!(
+                    "sandbox.network.allow.0: Invalid string: ",
+                    "expected a host name such as api.example.com or *.example.com"
+                ),
                 "sandbox.resources.cpus: Too big: expected number to be <=64",
                 "Unrecognized key: \"x\"",
             ]
