@@ -1,1 +1,31 @@
-fn main() {}
+//! The binary: one program with a subcommand for each of its jobs (`spec/README.md`, Commands).
+
+mod cli;
+mod config;
+mod demo;
+mod home;
+mod local;
+mod log;
+mod migrate;
+mod openapi;
+mod runtime;
+mod serve;
+mod shell;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use cli::{Cli, Command};
+
+fn main() -> ExitCode {
+    let result = match Cli::parse().command {
+        Command::Serve(args) => serve::run(args),
+        Command::Demo(args) => demo::run(args),
+        Command::InternalShell(args) => shell::run(args),
+        Command::Migrate(args) => migrate::run(args),
+        Command::Openapi(args) => openapi::run(args),
+        Command::Client(command) => cli::run(command),
+    };
+    cli::finish(result)
+}

@@ -1,0 +1,185 @@
+//! `nylorun chat`: a conversation with an agent, from a terminal.
+
+mod input;
+mod turn;
+
+use std::io::{self, IsTerminal as _, Write as _};
+
+use clap::Args;
+use nylorun_client::{Client, Environment, Error, InlineEnvironment, OpenSession, Session, uuid_v4};
+
+use super::connect::ConnectArgs;
+use super::failure::Failure;
+use super::show::{EventPrinter, View};
+use super::term::{Style, Tone, visible};
+use input::{Interrupts, Lines};
+use turn::{Ended, Turn};
+
+/// `nylorun chat`
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  nylorun chat assistant
+  nylorun chat assistant --session ID                       go on with a session
+  nylorun chat assistant --message \"What is in this folder?\"
+  git diff | nylorun chat reviewer --json                   one message, events as JSON
+
+Ctrl-C cancels the turn that runs; a second one leaves. /quit leaves. A lost connection is taken up again where it
+broke. Exit code 1: the last turn did not complete.")]
+pub(crate) struct ChatArgs {
+    /// The agent
+    agent: String,
+    /// Go on with this session, or open one of this id
+    #[arg(long, value_name = "ID")]
+    session: Option<String>,
+    /// Send one message, print the answer and leave; so does a message on standard input
+    #[arg(long, short, value_name = "TEXT")]
+    message: Option<String>,
+    /// Open the session with a workspace of its own, whatever the tenant's default
+    #[arg(long, conflicts_with = "no_sandbox")]
+    sandbox: bool,
+    /// Open the session without a workspace
+    #[arg(long)]
+    no_sandbox: bool,
+    /// Whose session it is [default: USER]
+    #[arg(long, value_name = "NAME")]
+    user: Option<String>,
+    /// Print events as JSON, one a line
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    connect: ConnectArgs,
+}
+
+/// Talks until there is nothing more to say.
+///
+/// # Errors
+/// What the server refused, that it could not be reached, or that the last turn did not complete.
+pub(crate) async fn run(args: ChatArgs) -> Result<(), Failure> {
+    let client = args.connect.connection()?.client()?;
+    let message = match (&args.message, io::stdin().is_terminal()) {
+        (Some(message), _) => Some(message.clone()),
+        (None, false) => Some(input::whole_stdin()?),
+        (None, true) => None,
+    };
+    let session = open(&client, &args).await?;
+    let style = Style::of_stderr();
+    let view = if args.json { View::Json } else { View::Conversation };
+    let printer = EventPrinter::new(io::stdout(), Style::of_stdout(), view);
+    let mut turn = Turn::new(session, printer, Interrupts::of_terminal()?);
+    match message {
+        Some(message) => match turn.run(&message).await? {
+            Ended::Completed => Ok(()),
+            Ended::Otherwise | Ended::Left => Err(Failure::told()),
+        },
+        None => talk(&mut turn, style).await,
+    }
+}
+
+/// Finds the session, or opens it, and says which it is.
+async fn open(client: &Client, args: &ChatArgs) -> Result<Session, Failure> {
+    let id = match &args.session {
+        Some(id) => match client.session(id).view().await {
+            Ok(view) if view.agent_id == args.agent => {
+                say(&format!("going on with session {id} ({})", view.status));
+                return Ok(client.session(id));
+            }
+            Ok(view) => {
+                let what = format!("session {id} belongs to agent {}, not {}", view.agent_id, args.agent);
+                return Err(Failure::usage(what));
+            }
+            Err(Error::Refused(refusal)) if refusal.status == 404 => id.clone(),
+            Err(error) => return Err(error.into()),
+        },
+        None => uuid_v4().map_err(|error| Failure::new(format!("no random numbers: {error}")))?,
+    };
+    client.open_session(&id, &open_session(args)).await.map_err(|error| unknown_agent(error, &args.agent))?;
+    say(&format!("session {id}"));
+    Ok(client.session(id))
+}
+
+/// Standard error, so that standard output holds the answer alone.
+fn say(text: &str) {
+    let line = Style::of_stderr().paint(Tone::Faint, &visible(text));
+    // Nobody can be told when standard error is gone.
+    let _ = writeln!(io::stderr(), "{line}");
+}
+
+fn open_session(args: &ChatArgs) -> OpenSession {
+    let user = args.user.clone().or_else(|| std::env::var("USER").ok().filter(|user| !user.is_empty()));
+    let environment = match (args.sandbox, args.no_sandbox) {
+        (true, _) => Some(Environment::Inline(InlineEnvironment::default())),
+        (false, true) => Some(Environment::Without),
+        (false, false) => None,
+    };
+    OpenSession { environment, ..OpenSession::new(&args.agent, user.as_deref().unwrap_or("local")) }
+}
+
+fn unknown_agent(error: Error, agent: &str) -> Failure {
+    match error.refusal() {
+        Some(refusal) if refusal.status == 404 => Failure::new(format!("there is no agent {agent}"))
+            .remedy("`nylorun agent list` names them; `nylorun agent save FILE` saves one"),
+        _ => error.into(),
+    }
+}
+
+/// Line for line, until `/quit`, the end of input, or Ctrl-C at the prompt.
+async fn talk(turn: &mut Turn, style: Style) -> Result<(), Failure> {
+    let mut lines = Lines::of_stdin();
+    let mut last = Ended::Completed;
+    loop {
+        prompt(style)?;
+        let line = tokio::select! {
+            line = lines.next() => line,
+            () = turn.interrupts.next() => None,
+        };
+        let Some(line) = line else {
+            // The shell's prompt begins on a line of its own.
+            say("");
+            break;
+        };
+        match line.trim() {
+            "" => continue,
+            "/quit" | "/exit" => break,
+            _ => last = turn.run(&line).await?,
+        }
+        if last == Ended::Left {
+            break;
+        }
+    }
+    match last {
+        Ended::Completed => Ok(()),
+        Ended::Otherwise | Ended::Left => Err(Failure::told()),
+    }
+}
+
+fn prompt(style: Style) -> Result<(), Failure> {
+    let mut out = io::stderr();
+    write!(out, "{} ", style.paint(Tone::Strong, ">"))?;
+    Ok(out.flush()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::super::{Cli, ClientCommand, Command};
+    use super::*;
+
+    fn parsed(words: &[&str]) -> Option<ChatArgs> {
+        match Cli::try_parse_from(["nylorun", "chat", "a"].iter().chain(words)).ok()?.command {
+            Command::Client(ClientCommand::Chat(args)) => Some(args),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn the_workspace_is_as_asked() {
+        let environment = |words: &[&str]| open_session(&parsed(words).unwrap()).environment;
+        assert_eq!(environment(&[]), None);
+        assert_eq!(environment(&["--sandbox"]), Some(Environment::Inline(InlineEnvironment::default())));
+        assert_eq!(environment(&["--no-sandbox"]), Some(Environment::Without));
+        assert!(parsed(&["--sandbox", "--no-sandbox"]).is_none());
+        assert_eq!(open_session(&parsed(&["--user", "ann"]).unwrap()).owner_user_id, "ann");
+    }
+}

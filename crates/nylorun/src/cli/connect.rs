@@ -1,0 +1,303 @@
+//! Which server a command talks to, and with which keys.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use nylorun_client::{Client, Key, TenantClient};
+
+use super::failure::Failure;
+use super::home::{self, CredentialsFile, HomeArgs, HostFile, LinkFile};
+
+/// Where the server is. Without any of these: `NYLORUN_RUNTIME_URL`, else the project's `.nylorun/link.json`, else the
+/// home directory.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Which server")]
+pub(crate) struct ConnectArgs {
+    /// Its URL [default: NYLORUN_RUNTIME_URL, or a link.json, or the home directory's server]
+    #[arg(long, value_name = "URL")]
+    url: Option<String>,
+    /// Application key [default: NYLORUN_SERVER_KEY]
+    #[arg(long, value_name = "KEY")]
+    key: Option<String>,
+    /// Management key [default: NYLORUN_MANAGEMENT_KEY]
+    #[arg(long, value_name = "KEY")]
+    management_key: Option<String>,
+    #[command(flatten)]
+    home: HomeArgs,
+}
+
+/// A server and the keys for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Connection {
+    /// Its base URL.
+    pub(crate) url: String,
+    application_key: Option<String>,
+    management_key: Option<String>,
+    /// What told us of it, in words.
+    pub(crate) origin: String,
+}
+
+/// What surrounds the process.
+pub(crate) struct Surroundings<'a> {
+    /// Reads an environment variable.
+    pub(crate) env: &'a dyn Fn(&str) -> Option<String>,
+    /// The current directory.
+    pub(crate) directory: PathBuf,
+}
+
+impl ConnectArgs {
+    /// Finds the server.
+    ///
+    /// # Errors
+    /// Nothing says where a server runs (exit code 3), or a file or argument is wrong.
+    pub(crate) fn connection(&self) -> Result<Connection, Failure> {
+        let directory = std::env::current_dir();
+        let directory = directory.map_err(|error| Failure::new(format!("no current directory: {error}")))?;
+        self.connection_in(&Surroundings { env: &|name| std::env::var(name).ok(), directory })
+    }
+
+    /// The home directory that is meant, whether or not a server of it runs.
+    ///
+    /// # Errors
+    /// As [`HomeArgs::directory`].
+    pub(crate) fn home_directory(&self) -> Result<PathBuf, Failure> {
+        self.home.directory()
+    }
+
+    fn connection_in(&self, around: &Surroundings<'_>) -> Result<Connection, Failure> {
+        let set = |name: &str| (around.env)(name).filter(|value| !value.is_empty());
+        let keys = Keys {
+            application: self.key.clone().or_else(|| set("NYLORUN_SERVER_KEY")),
+            management: self.management_key.clone().or_else(|| set("NYLORUN_MANAGEMENT_KEY")),
+        };
+        if let Some(url) = &self.url {
+            return keys.with(url.clone(), "--url".to_owned());
+        }
+        if self.home.home.is_some() {
+            return self.of_home(around, &self.own_keys());
+        }
+        if let Some(url) = set("NYLORUN_RUNTIME_URL") {
+            return keys.with(url, "NYLORUN_RUNTIME_URL".to_owned());
+        }
+        match of_project(&around.directory, &self.own_keys())? {
+            Some(connection) => Ok(connection),
+            None => self.of_home(around, &self.own_keys()),
+        }
+    }
+
+    /// Keys of the command line: they win over those of files, which keys of the environment do not, since those belong
+    /// to `NYLORUN_RUNTIME_URL`.
+    fn own_keys(&self) -> Keys {
+        Keys { application: self.key.clone(), management: self.management_key.clone() }
+    }
+
+    fn of_home(&self, around: &Surroundings<'_>, own: &Keys) -> Result<Connection, Failure> {
+        let directory = self.home.directory_in(around.env)?;
+        let shown = directory.display();
+        let Some(host): Option<HostFile> = home::read(&directory.join("host.json"))? else {
+            let start = match &self.home.home {
+                Some(_) => format!("`nylorun serve --home {shown}`"),
+                None => "`nylorun serve`".to_owned(),
+            };
+            return Err(Failure::not_running(format!("no server has run with the home directory {shown}"))
+                .remedy(format!("start one with {start}, or say where one runs with --url and --key")));
+        };
+        let credentials = home::read(&directory.join("host-credentials.json"))?;
+        Ok(own.or_of(credentials).at(host.url, format!("the home directory {shown}")))
+    }
+}
+
+/// The connection that `.nylorun/link.json` of this directory or of one above it names.
+fn of_project(directory: &Path, own: &Keys) -> Result<Option<Connection>, Failure> {
+    for directory in directory.ancestors() {
+        let folder = directory.join(".nylorun");
+        let path = folder.join("link.json");
+        let Some(link): Option<LinkFile> = home::read(&path)? else { continue };
+        let credentials = home::read(&folder.join("credentials.json"))?;
+        return Ok(Some(own.or_of(credentials).at(link.url, path.display().to_string())));
+    }
+    Ok(None)
+}
+
+struct Keys {
+    application: Option<String>,
+    management: Option<String>,
+}
+
+impl Keys {
+    fn or_of(&self, file: Option<CredentialsFile>) -> Self {
+        let (application, management) = file.map_or((None, None), |file| (file.application_key, file.management_key));
+        Self {
+            application: self.application.clone().or(application.map(|named| named.key)),
+            management: self.management.clone().or(management.map(|named| named.key)),
+        }
+    }
+
+    /// A URL that was given needs a key that was given.
+    fn with(self, url: String, origin: String) -> Result<Connection, Failure> {
+        if self.application.is_none() && self.management.is_none() {
+            return Err(Failure::usage(format!("{origin} names a server, but no key for it"))
+                .remedy("pass --key, or set NYLORUN_SERVER_KEY (NYLORUN_MANAGEMENT_KEY for the tenant's settings)"));
+        }
+        Ok(self.at(url, origin))
+    }
+
+    fn at(self, url: String, origin: String) -> Connection {
+        Connection { url, application_key: self.application, management_key: self.management, origin }
+    }
+}
+
+impl Connection {
+    /// A client of the Runtime API.
+    ///
+    /// # Errors
+    /// There is no application key, or the URL is none.
+    pub(crate) fn client(&self) -> Result<Client, Failure> {
+        let key = self.application_key.as_deref().ok_or_else(|| self.no_key("application", "--key"))?;
+        Ok(Client::new(&self.url, Key::new(key).map_err(nylorun_client::Error::from)?)?)
+    }
+
+    /// A client of the Management API.
+    ///
+    /// # Errors
+    /// There is no management key, or the URL is none.
+    pub(crate) fn tenant(&self) -> Result<TenantClient, Failure> {
+        Ok(TenantClient::new(&self.url, self.management()?)?)
+    }
+
+    /// A client for what any key may ask: how the server is.
+    ///
+    /// # Errors
+    /// There is no key at all, or the URL is none.
+    pub(crate) fn any_client(&self) -> Result<Client, Failure> {
+        if self.application_key.is_some() {
+            return self.client();
+        }
+        Ok(Client::new(&self.url, self.management()?)?)
+    }
+
+    fn management(&self) -> Result<Key, Failure> {
+        let key = self.management_key.as_deref().ok_or_else(|| self.no_key("management", "--management-key"))?;
+        Ok(Key::new(key).map_err(nylorun_client::Error::from)?)
+    }
+
+    fn no_key(&self, role: &str, flag: &str) -> Failure {
+        Failure::usage(format!("this needs a key of role {role}, and {} gives none", self.origin))
+            .remedy(format!("pass it with {flag}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    struct Machine {
+        root: tempfile::TempDir,
+        env: Vec<(&'static str, String)>,
+    }
+
+    impl Machine {
+        fn new() -> Self {
+            let root = tempfile::tempdir().unwrap();
+            let home = root.path().join("home").display().to_string();
+            Self { root, env: vec![("HOME", home)] }
+        }
+
+        fn write(&self, path: &str, text: &str) {
+            let path = self.root.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+
+        fn with_home(self) -> Self {
+            let host = r#"{"format":1,"hostId":"host_1","tenantId":"tn_1","url":"http://127.0.0.1:4000",
+                "host":"127.0.0.1","port":4000,"pid":1}"#;
+            self.write("home/.nylorun/host.json", host);
+            self.write("home/.nylorun/host-credentials.json", &credentials("home"));
+            self
+        }
+
+        fn with_link(self) -> Self {
+            self.write("project/.nylorun/link.json", r#"{"url":"http://127.0.0.1:5000","more":1}"#);
+            self.write("project/.nylorun/credentials.json", &credentials("link"));
+            self.write("project/src/deep/file", "");
+            self
+        }
+
+        fn connect(&self, args: &ConnectArgs, directory: &str) -> Result<Connection, Failure> {
+            let env = |name: &str| self.env.iter().find(|(known, _)| *known == name).map(|(_, value)| value.clone());
+            args.connection_in(&Surroundings { env: &env, directory: self.root.path().join(directory) })
+        }
+    }
+
+    fn credentials(who: &str) -> String {
+        format!(
+            r#"{{"format":1,"applicationKey":{{"id":"local","key":"{who}-a"}},
+                "managementKey":{{"id":"m","key":"{who}-m"}}}}"#
+        )
+    }
+
+    fn found(connection: &Connection) -> (&str, Option<&str>, Option<&str>) {
+        (&connection.url, connection.application_key.as_deref(), connection.management_key.as_deref())
+    }
+
+    #[test]
+    fn arguments_then_environment_then_link_then_home() {
+        let mut machine = Machine::new().with_home().with_link();
+        let none = ConnectArgs::default();
+        let connection = machine.connect(&none, "elsewhere").unwrap();
+        assert_eq!(found(&connection), ("http://127.0.0.1:4000", Some("home-a"), Some("home-m")));
+        let connection = machine.connect(&none, "project/src/deep").unwrap();
+        assert_eq!(found(&connection), ("http://127.0.0.1:5000", Some("link-a"), Some("link-m")));
+        machine.env.push(("NYLORUN_RUNTIME_URL", "http://env".into()));
+        machine.env.push(("NYLORUN_SERVER_KEY", "env-a".into()));
+        let connection = machine.connect(&none, "project").unwrap();
+        assert_eq!(found(&connection), ("http://env", Some("env-a"), None));
+        let args = ConnectArgs { url: Some("http://arg".into()), key: Some("arg-a".into()), ..none };
+        let connection = machine.connect(&args, "project").unwrap();
+        assert_eq!(found(&connection), ("http://arg", Some("arg-a"), None));
+    }
+
+    #[test]
+    fn a_home_that_is_asked_for_wins_over_link_and_environment() {
+        let mut machine = Machine::new().with_home().with_link();
+        machine.env.push(("NYLORUN_RUNTIME_URL", "http://env".into()));
+        machine.env.push(("NYLORUN_SERVER_KEY", "env-a".into()));
+        let home = HomeArgs { home: Some(machine.root.path().join("home/.nylorun")) };
+        let connection = machine.connect(&ConnectArgs { home, ..ConnectArgs::default() }, "project").unwrap();
+        assert_eq!(found(&connection), ("http://127.0.0.1:4000", Some("home-a"), Some("home-m")));
+    }
+
+    #[test]
+    fn an_environment_without_a_key_is_wrong_usage() {
+        let mut machine = Machine::new();
+        machine.env.push(("NYLORUN_RUNTIME_URL", "http://env".into()));
+        let failure = machine.connect(&ConnectArgs::default(), "x").unwrap_err();
+        assert_eq!(failure.exit.number(), 2);
+    }
+
+    #[test]
+    fn nothing_that_ran_is_exit_code_3() {
+        let failure = Machine::new().connect(&ConnectArgs::default(), "x").unwrap_err();
+        assert_eq!(failure.exit.number(), 3);
+        assert!(failure.to_string().contains("home/.nylorun"), "{failure}");
+    }
+
+    #[test]
+    fn a_damaged_file_is_said() {
+        let machine = Machine::new();
+        machine.write("home/.nylorun/host.json", "{");
+        let failure = machine.connect(&ConnectArgs::default(), "x").unwrap_err();
+        assert!(failure.to_string().contains("host.json is damaged"), "{failure}");
+    }
+
+    #[test]
+    fn a_connection_without_the_key_says_which_is_missing() {
+        let args = ConnectArgs { url: Some("http://h".into()), key: Some("k".into()), ..ConnectArgs::default() };
+        let connection = Machine::new().connect(&args, "x").unwrap();
+        let failure = connection.tenant().map(|_| ()).unwrap_err();
+        assert_eq!(failure.to_string(), "this needs a key of role management, and --url gives none");
+    }
+}

@@ -1,0 +1,90 @@
+//! Manifests in JSON or YAML.
+
+use std::io::Read as _;
+
+use serde_json::Value;
+
+use super::args::Source;
+use super::failure::Failure;
+
+/// Reads a manifest.
+///
+/// # Errors
+/// The file cannot be read, or is neither JSON nor YAML; the message says the line and column.
+pub(crate) fn read(source: &Source) -> Result<Value, Failure> {
+    let (name, bytes) = match source {
+        Source::Stdin => {
+            let mut bytes = Vec::new();
+            ("standard input".to_owned(), std::io::stdin().read_to_end(&mut bytes).map(|_| bytes))
+        }
+        Source::File(path) => (path.display().to_string(), std::fs::read(path)),
+    };
+    let bytes = bytes.map_err(|error| Failure::new(format!("cannot read {name}: {error}")))?;
+    let text = String::from_utf8(bytes).map_err(|_| Failure::new(format!("{name} is not UTF-8 text")))?;
+    parse(&text).map_err(|problem| Failure::new(format!("{name}: {problem}")))
+}
+
+/// JSON when it begins as an object of JSON does, YAML otherwise. YAML has mappings in braces too, but their names are
+/// hardly ever in quotation marks, and a mistake in JSON is told best by a reader of JSON.
+fn parse(text: &str) -> Result<Value, String> {
+    let text = text.trim_start_matches('\u{feff}');
+    let inside = text.trim_start().strip_prefix('{').map(str::trim_start);
+    if inside.is_some_and(|inside| inside.starts_with(['"', '}'])) {
+        serde_json::from_str(text).map_err(|error| error.to_string())
+    } else {
+        yaml(text)
+    }
+}
+
+fn yaml(text: &str) -> Result<Value, String> {
+    // `no` and `on` are words in a manifest, not booleans.
+    let options = serde_saphyr::options! { strict_booleans: true };
+    match serde_saphyr::from_str_with_options(text, options) {
+        Ok(value @ Value::Object(_)) => Ok(value),
+        Ok(_) => Err("a manifest is a mapping of names to values".to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn json_and_yaml_give_the_same() {
+        let json = r#"{"id": "a", "capabilities": [{"instructions": ["x\ny\n"], "n": 1, "ok": true, "none": null}]}"#;
+        let yaml = "# an agent\nid: a\ncapabilities:\n  - instructions:\n      - |\n        x\n        y\n\
+            \x20   n: 1\n    ok: true\n    none:\n";
+        assert_eq!(parse(json).unwrap(), parse(yaml).unwrap());
+        assert_eq!(parse("{id: a}").unwrap(), json!({"id": "a"}));
+    }
+
+    #[test]
+    fn words_stay_words_and_order_is_kept() {
+        let value = parse("b: no\na: on\nc: 'true'\nd: 1.50\ne: 2026-01-01\n").unwrap();
+        assert_eq!(value.to_string(), r#"{"b":"no","a":"on","c":"true","d":1.5,"e":"2026-01-01"}"#);
+    }
+
+    #[test]
+    fn anchors_work_and_bombs_do_not() {
+        assert_eq!(parse("a: &x {k: 1}\nb: *x\n").unwrap(), json!({"a": {"k": 1}, "b": {"k": 1}}));
+        let mut bomb = String::from("a0: &a0 [x,x,x,x,x,x,x,x,x]\n");
+        for level in 1..12 {
+            let one = format!("*a{}", level - 1);
+            bomb.push_str(&format!("a{level}: &a{level} [{}]\n", vec![one; 9].join(",")));
+        }
+        assert!(parse(&bomb).is_err());
+    }
+
+    #[test]
+    fn mistakes_say_where() {
+        assert!(parse("{\"a\": }").unwrap_err().contains("line 1 column 7"));
+        let error = parse("id: a\n  b: [1\n").unwrap_err();
+        assert!(error.contains("line 2") || error.contains(":2:") || error.contains("2 |"), "{error}");
+        assert_eq!(parse("- a\n").unwrap_err(), "a manifest is a mapping of names to values");
+        assert!(parse("").is_err());
+        assert!(parse("a: 1\na: 2\n").is_err());
+    }
+}

@@ -1,0 +1,152 @@
+//! The command line: what may be typed, and the commands that talk to a server.
+//!
+//! Each command has its arguments and its code in one file. They print data on standard output, and what went wrong
+//! with its remedy on standard error.
+
+mod agent;
+mod args;
+mod chat;
+mod completions;
+mod connect;
+mod doctor;
+mod document;
+mod failure;
+mod home;
+mod key;
+mod model;
+mod output;
+mod session;
+pub(crate) mod show;
+mod status;
+pub(crate) mod term;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+pub(crate) use args::{DemoArgs, MigrateArgs, ModelName, OpenapiArgs, OpenapiDocument, ServeArgs, ShellArgs};
+pub(crate) use failure::{Exit, Failure};
+pub(crate) use home::{CredentialsFile, HomeArgs, HostFile, NamedKey, read as read_file};
+pub(crate) use key::KeyRole;
+
+/// A self-hosted, durable runtime for AI agents.
+#[derive(Debug, Parser)]
+#[command(name = "nylorun", version, arg_required_else_help = true, after_help = EXAMPLES)]
+pub(crate) struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+const EXAMPLES: &str = "\
+Begin here:
+  nylorun demo                                   a whole turn on this machine, without a model key
+  nylorun serve                                  the server, in the foreground
+  nylorun model set anthropic/claude-sonnet-4-5  its model; the key comes from ANTHROPIC_API_KEY
+  nylorun agent save assistant.yaml
+  nylorun chat assistant
+
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not running or not enabled.";
+
+/// Every command of the binary.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run the server in the foreground
+    Serve(ServeArgs),
+    /// Show the main job on this machine: a real turn with tools, printed as it happens
+    Demo(DemoArgs),
+    /// The child process of a virtual workspace
+    #[command(hide = true)]
+    InternalShell(ShellArgs),
+    /// Bring the database to this version's schema
+    Migrate(MigrateArgs),
+    /// Print an OpenAPI document
+    Openapi(OpenapiArgs),
+    #[command(flatten)]
+    Client(ClientCommand),
+}
+
+/// Commands that end when their answer is there.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ClientCommand {
+    /// Save and list agents
+    #[command(subcommand)]
+    Agent(agent::AgentCommand),
+    /// Talk to an agent
+    Chat(chat::ChatArgs),
+    /// Look at sessions, follow, cancel and settle them
+    #[command(subcommand)]
+    Session(session::SessionCommand),
+    /// Make, list and remove keys, on the machine that holds the home directory
+    #[command(subcommand)]
+    Key(key::KeyCommand),
+    /// Choose the tenant's model
+    #[command(subcommand)]
+    Model(model::ModelCommand),
+    /// Say how the server is
+    Status(status::StatusArgs),
+    /// Look for what is missing, and say what to do
+    Doctor(doctor::DoctorArgs),
+    /// Print a completion script
+    Completions(completions::CompletionsArgs),
+}
+
+/// Runs a command that ends when its answer is there.
+///
+/// # Errors
+/// Whatever went wrong, with its remedy and exit code.
+pub(crate) fn run(command: ClientCommand) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Failure::new(format!("cannot start the asynchronous runtime: {error}")))?;
+    let result = runtime.block_on(async {
+        match command {
+            ClientCommand::Agent(command) => agent::run(command).await,
+            ClientCommand::Chat(args) => chat::run(args).await,
+            ClientCommand::Session(command) => session::run(command).await,
+            ClientCommand::Key(command) => key::run(command).await,
+            ClientCommand::Model(command) => model::run(command).await,
+            ClientCommand::Status(args) => status::run(args).await,
+            ClientCommand::Doctor(args) => doctor::run(args).await,
+            ClientCommand::Completions(args) => completions::run(args),
+        }
+    });
+    // A thread that still reads standard input must not keep the process.
+    runtime.shutdown_background();
+    result
+}
+
+/// Prints what went wrong, if anything, and gives the exit code.
+pub(crate) fn finish(result: Result<(), Failure>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            failure.print(&mut std::io::stderr(), &term::Style::of_stderr());
+            failure.exit.code()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_shows_an_example() {
+        fn check(command: &clap::Command, path: &str) {
+            let inner: Vec<_> = command.get_subcommands().filter(|inner| !inner.is_hide_set()).collect();
+            for inner in &inner {
+                check(inner, &format!("{path} {}", inner.get_name()));
+            }
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            assert!(!inner.is_empty() || help.contains(path), "`{path}` has no example:\n{help}");
+        }
+        check(&Cli::command(), "nylorun");
+    }
+}

@@ -1,0 +1,113 @@
+//! `nylorun session show`
+
+use clap::Args;
+use nylorun_client::{SessionView, UncertainEffect};
+use serde_json::Value;
+
+use super::super::connect::ConnectArgs;
+use super::super::failure::Failure;
+use super::super::output::OutputArgs;
+use super::super::term::{Style, Tone, one_line, visible};
+
+/// `nylorun session show`
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  nylorun session show ID
+  nylorun session show ID --json | jq .uncertainEffects")]
+pub(crate) struct ShowArgs {
+    /// The session
+    id: String,
+    #[command(flatten)]
+    output: OutputArgs,
+    #[command(flatten)]
+    connect: ConnectArgs,
+}
+
+/// Shows it.
+///
+/// # Errors
+/// What the server refused, or that it could not be reached.
+pub(super) async fn run(args: ShowArgs) -> Result<(), Failure> {
+    let view = args.connect.connection()?.client()?.session(&args.id).view().await?;
+    args.output.print(&view, |view| told(view, &Style::of_stdout()))
+}
+
+fn told(view: &SessionView, style: &Style) -> String {
+    let hash = one_line(&view.manifest_hash, 12);
+    let mut lines = vec![
+        ("session", visible(&view.id)),
+        ("agent", visible(&format!("{}, version {}, manifest {hash}", view.agent_id, view.implementation_version))),
+        ("owner", visible(&view.owner_user_id)),
+        ("status", visible(view.status.as_str())),
+    ];
+    if let Some(turn) = &view.active_turn_id {
+        lines.push(("turn", visible(turn)));
+    }
+    if let Some(error) = &view.error {
+        lines.push(("error", visible(error)));
+    }
+    lines.push(("workspace", workspace(view)));
+    let line = |(name, text): (&str, String)| format!("{}  {text}\n", style.paint(Tone::Faint, &format!("{name:9}")));
+    let mut text: String = lines.into_iter().map(line).collect();
+    for effect in &view.uncertain_effects {
+        text.push_str(&explain(&view.id, effect, style));
+    }
+    text
+}
+
+fn workspace(view: &SessionView) -> String {
+    let member = |name: &str| view.other.get(name).filter(|value| !value.is_null());
+    match (member("sandboxId"), member("sandbox")) {
+        (Some(id), _) => visible(id.as_str().unwrap_or("shared")),
+        (None, Some(spec)) => {
+            let source = member("sandboxSource").and_then(Value::as_str).unwrap_or("own");
+            format!("{} {}", visible(source), one_line(&spec.to_string(), 80))
+        }
+        (None, None) => "none".to_owned(),
+    }
+}
+
+/// What is unknown, and the three ways to settle it.
+pub(crate) fn explain(session: &str, effect: &UncertainEffect, style: &Style) -> String {
+    let what = visible(&format!("{} effect {}", effect.kind, effect.effect_id));
+    let why = effect.error.as_deref().map(|error| format!(": {}", one_line(error, 200))).unwrap_or_default();
+    let head = style.paint(Tone::Warn, &format!("It is unknown whether {} happened{why}", what.trim()));
+    let command = visible(&format!("nylorun session settle {session} {}", effect.effect_id));
+    format!(
+        "\n{head}\nLook whether it did, then say so, and the turn goes on:\n  \
+        {command} --value JSON   it happened, with this result\n  \
+        {command} --error TEXT   it failed, or did not happen and shall not\n  \
+        {command} --retry        it did not happen, or may happen twice: run it again\n"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_uncertain_session_says_how_to_settle() {
+        let view = json!({"id": "s1", "agentId": "a", "ownerUserId": "me", "manifestHash": "0123456789abcdef",
+            "implementationVersion": "dev", "status": "uncertain", "activeTurnId": "t1", "sandbox": {"kind": "virtual"},
+            "sandboxSource": "default", "sandboxOwnerId": null,
+            "uncertainEffects": [{"effectId": "e1", "turnId": "t1", "kind": "tool", "error": "its answer was lost"}]});
+        let expected = "\
+session    s1
+agent      a, version dev, manifest 0123456789a…
+owner      me
+status     uncertain
+turn       t1
+workspace  default {\"kind\":\"virtual\"}
+
+It is unknown whether tool effect e1 happened: its answer was lost
+Look whether it did, then say so, and the turn goes on:
+  nylorun session settle s1 e1 --value JSON   it happened, with this result
+  nylorun session settle s1 e1 --error TEXT   it failed, or did not happen and shall not
+  nylorun session settle s1 e1 --retry        it did not happen, or may happen twice: run it again
+";
+        assert_eq!(told(&serde_json::from_value(view).unwrap(), &Style::plain()), expected);
+    }
+}
