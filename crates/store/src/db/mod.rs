@@ -7,14 +7,18 @@ mod counts;
 mod crash;
 mod error;
 mod home_lock;
+mod notice;
 mod postgres;
 mod sqlite;
 mod statement;
 mod url;
 mod value;
+mod worker_lock;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+
+use tokio::sync::watch;
 
 use counts::Counters;
 use crash::CrashPoint;
@@ -24,10 +28,12 @@ use sqlite::Sqlite;
 pub use counts::Counts;
 pub use error::{DbError, OpenError, WriteError};
 pub use home_lock::{HomeLock, HomeLockError};
+pub use notice::{Notice, Notices};
 pub use statement::{Expect, Guard, Statement};
 pub(crate) use url::chain;
 pub use url::{DatabaseUrl, DatabaseUrlError};
 pub use value::{Row, Val};
+pub use worker_lock::{WorkerLock, WorkerLockError};
 
 /// What an operator may tune; the defaults are the shipped values.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,11 +42,15 @@ pub struct DbOptions {
     pub readers: usize,
     /// SQLite: how long to wait for another process that holds the file.
     pub busy_timeout: Duration,
+    /// PostgreSQL: connections that write at the same time, at most.
+    pub postgres_writers: u32,
+    /// PostgreSQL: connections that read at the same time, at most.
+    pub postgres_readers: u32,
 }
 
 impl Default for DbOptions {
     fn default() -> Self {
-        Self { readers: 2, busy_timeout: Duration::from_secs(5) }
+        Self { readers: 2, busy_timeout: Duration::from_secs(5), postgres_writers: 10, postgres_readers: 4 }
     }
 }
 
@@ -66,12 +76,16 @@ pub struct Db {
     engine: Engine,
     counters: Arc<Counters>,
     crash: CrashPoint,
+    /// SQLite: the worker of this process, the only one that can be alive.
+    own_worker: Mutex<Option<String>>,
+    /// SQLite: the sending side of locks that are never lost.
+    never_lost: watch::Sender<bool>,
 }
 
 #[derive(Debug)]
 enum Engine {
     Sqlite(Sqlite),
-    Postgres(Postgres),
+    Postgres(Box<Postgres>),
 }
 
 impl Db {
@@ -82,10 +96,10 @@ impl Db {
         let engine = match target {
             DatabaseUrl::Sqlite(path) => Engine::Sqlite(Sqlite::open(path, options, Arc::clone(&counters)).await?),
             DatabaseUrl::Postgres(config) => {
-                Engine::Postgres(Postgres::open(config, target.to_string(), Arc::clone(&counters)).await?)
+                Engine::Postgres(Box::new(Postgres::open(config, options, Arc::clone(&counters)).await?))
             }
         };
-        Ok(Self { engine, counters, crash })
+        Ok(Self { engine, counters, crash, own_worker: Mutex::default(), never_lost: watch::Sender::new(false) })
     }
 
     /// Which SQL this database speaks.
@@ -152,6 +166,48 @@ impl Db {
             }
         }
         refused
+    }
+
+    /// Marks this process as the living owner of `worker`, until the answer is dropped. Taken before the worker takes
+    /// any session. On SQLite the process must hold the [`HomeLock`] of the database.
+    pub async fn hold_worker_lock(&self, worker: &str) -> Result<WorkerLock, WorkerLockError> {
+        match &self.engine {
+            Engine::Sqlite(_) => {
+                *self.own_worker.lock().unwrap_or_else(PoisonError::into_inner) = Some(worker.to_owned());
+                Ok(WorkerLock::new(self.never_lost.subscribe(), None))
+            }
+            Engine::Postgres(postgres) => postgres.hold_worker_lock(worker).await,
+        }
+    }
+
+    /// Whether the worker is certainly gone. Not certain, and so `false`, while its connection has not been found lost.
+    /// On SQLite every worker but this process's own is gone, since this process holds the home directory.
+    pub async fn is_worker_gone(&self, worker: &str) -> Result<bool, DbError> {
+        match &self.engine {
+            Engine::Sqlite(_) => {
+                let own = self.own_worker.lock().unwrap_or_else(PoisonError::into_inner);
+                Ok(own.as_deref() != Some(worker))
+            }
+            Engine::Postgres(postgres) => postgres.is_worker_gone(worker).await,
+        }
+    }
+
+    /// Tells the listeners of all processes on this database about something that was committed. Does not wait;
+    /// payloads of at most 7,999 bytes are sent soon, each text once a batch. A hint: it may be lost with a connection,
+    /// and then listeners get [`Notice::Gap`]. On SQLite there are no other processes, and nothing is done.
+    pub fn announce(&self, channel: &'static str, payload: &str) {
+        match &self.engine {
+            Engine::Sqlite(_) => {}
+            Engine::Postgres(postgres) => postgres.announce(channel, payload),
+        }
+    }
+
+    /// Listens to these channels from now on, across lost connections. On SQLite nothing is ever heard.
+    pub async fn listen(&self, channels: &[&'static str]) -> Result<Notices, DbError> {
+        match &self.engine {
+            Engine::Sqlite(_) => Ok(Notices::silent()),
+            Engine::Postgres(postgres) => postgres.listen(channels).await,
+        }
     }
 
     /// Finishes what was asked before and closes the database; whatever is asked after it fails with

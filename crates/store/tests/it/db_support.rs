@@ -6,18 +6,19 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use nylorun_store::db::{DatabaseUrl, Db, DbOptions, Dialect, Guard, Row, Statement};
 use nylorun_store::params;
 use tempfile::TempDir;
-use tokio_postgres::{Config, NoTls};
+use tokio_postgres::{Client, Config, NoTls};
 
 /// A database that goes away with the value.
 pub(crate) struct TestDb {
     pub(crate) db: Db,
     pub(crate) url: DatabaseUrl,
-    _place: Place,
+    place: Place,
 }
 
+/// What goes away with a database.
 enum Place {
     Folder { _folder: TempDir },
-    Server(PostgresDatabase),
+    Server(Box<PostgresDatabase>),
 }
 
 /// The guard of these tests.
@@ -28,7 +29,7 @@ pub(crate) async fn sqlite() -> TestDb {
     let folder = tempfile::tempdir().unwrap();
     let url = DatabaseUrl::Sqlite(folder.path().join("test.db"));
     let db = Db::open(&url, &DbOptions::default()).await.unwrap();
-    TestDb { db, url, _place: Place::Folder { _folder: folder } }
+    TestDb { db, url, place: Place::Folder { _folder: folder } }
 }
 
 /// A new database on the test server; `None`, and a line that says so, when no server is named.
@@ -36,7 +37,7 @@ pub(crate) async fn postgres() -> Option<TestDb> {
     let place = PostgresDatabase::create().await?;
     let url = place.url();
     let db = Db::open(&url, &DbOptions::default()).await.unwrap();
-    Some(TestDb { db, url, _place: Place::Server(place) })
+    Some(TestDb { db, url, place: Place::Server(Box::new(place)) })
 }
 
 /// One database of each engine that this run has.
@@ -87,6 +88,14 @@ impl Drop for PostgresDatabase {
         });
         let _ = dropping.join();
     }
+}
+
+/// A connection of an operator, beside the store's own.
+pub(crate) async fn client(test: &TestDb) -> Client {
+    let Place::Server(database) = &test.place else { panic!("not a server") };
+    let (client, driver) = database.config().connect(NoTls).await.unwrap();
+    tokio::spawn(driver);
+    client
 }
 
 /// Runs SQL on a connection of its own.

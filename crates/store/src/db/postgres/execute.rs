@@ -25,8 +25,16 @@ pub(super) fn fits(value: &Val, kind: &Type) -> bool {
     matches!(value, Val::Null) || *kind == declared(value)
 }
 
+/// Whether a parameter of this type takes one of our values.
+pub(super) fn is_plain(kind: &Type) -> bool {
+    [Type::INT8, Type::TEXT, Type::BYTEA].contains(kind)
+}
+
 impl ToSql for Val {
     fn to_sql(&self, kind: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn Error + Sync + Send>> {
+        if !fits(self, kind) {
+            return Err(format!("a parameter of type {kind} was given {}", self.kind()).into());
+        }
         match self {
             Self::Null => Ok(IsNull::Yes),
             Self::Int(number) => number.to_sql(kind, out),
@@ -35,8 +43,9 @@ impl ToSql for Val {
         }
     }
 
-    fn accepts(kind: &Type) -> bool {
-        matches!(*kind, Type::INT8 | Type::TEXT | Type::BYTEA)
+    /// Every type, since NULL goes into all; a value is compared with the type when it is written.
+    fn accepts(_: &Type) -> bool {
+        true
     }
 
     to_sql_checked!();

@@ -3,41 +3,53 @@
 
 mod connection;
 mod execute;
+mod listener;
 mod pool;
+mod publisher;
+mod worker_lock;
 mod write;
 
+use std::fmt;
 use std::sync::Arc;
 
 use tokio_postgres::Config;
+use tokio_postgres::types::ToSql;
 
-use super::Prepared;
 use super::counts::Counters;
 use super::error::{DbError, OpenError, WriteError};
 use super::statement::Statement;
 use super::value::{Row, Val};
+use super::{DbOptions, Notices, Prepared, WorkerLock, WorkerLockError};
 use crate::migrate;
-use connection::Connection;
+use connection::{Connection, Role, Target};
 use pool::Pool;
+use publisher::Publisher;
 
-/// Connections that write.
-const WRITERS: u32 = 10;
-/// Connections that read, apart so that neither kind waits behind the other.
-const READERS: u32 = 4;
-
-/// The two pools.
+/// The pools, and the way to the publisher.
 pub(super) struct Postgres {
+    config: Config,
     writers: Pool,
+    /// Apart, so that neither kind waits behind the other.
     readers: Pool,
+    publisher: Publisher,
     counters: Arc<Counters>,
 }
 
 impl Postgres {
     /// Migrates the database and makes the pools.
-    pub(super) async fn open(config: &Config, target: String, counters: Arc<Counters>) -> Result<Self, OpenError> {
-        let config = connection::complete(config);
-        let first = Connection::open(&config).await.map_err(|source| OpenError::Open { target, source })?;
+    pub(super) async fn open(config: &Config, options: &DbOptions, counters: Arc<Counters>) -> Result<Self, OpenError> {
+        let target = |role| Target::new(config, role);
+        let shown = || super::DatabaseUrl::Postgres(Box::new(config.clone())).to_string();
+        let first = Connection::open(&target(Role::Runtime)).await;
+        let first = first.map_err(|source| OpenError::Open { target: shown(), source })?;
         migrate::postgres(first.client()).await?;
-        Ok(Self { writers: Pool::new(config.clone(), WRITERS), readers: Pool::new(config, READERS), counters })
+        Ok(Self {
+            config: config.clone(),
+            writers: Pool::new(target(Role::Runtime), options.postgres_writers.max(1)),
+            readers: Pool::new(target(Role::Reads), options.postgres_readers.max(1)),
+            publisher: Publisher::start(Pool::new(target(Role::Control), 1)),
+            counters,
+        })
     }
 
     pub(super) async fn query(&self, sql: &'static str, params: Vec<Val>) -> Result<Vec<Row>, DbError> {
@@ -52,7 +64,7 @@ impl Postgres {
         let mut pooled = self.readers.get().await?;
         let statement = pooled.connection.prepare(sql, params).await?;
         let columns = execute::columns(&statement)?;
-        let params = params.iter().map(|value| value as &(dyn tokio_postgres::types::ToSql + Sync));
+        let params = params.iter().map(|value| value as &(dyn ToSql + Sync));
         let params: Vec<_> = params.collect();
         let found = pooled.connection.client().query(&statement, &params).await;
         // Whatever failed, a new connection is the simplest way to be sure of its state.
@@ -81,8 +93,7 @@ impl Postgres {
         let statement = prepared.map_err(|error| execute::failure(sql, &error))?;
         pooled.give_back();
         execute::columns(&statement)?;
-        if let Some(kind) = statement.params().iter().find(|kind| !<Val as tokio_postgres::types::ToSql>::accepts(kind))
-        {
+        if let Some(kind) = statement.params().iter().find(|kind| !execute::is_plain(kind)) {
             return Err(DbError::Statement {
                 sql: sql.into(),
                 code: "parameter".into(),
@@ -92,14 +103,34 @@ impl Postgres {
         Ok(Prepared { params: statement.params().len() })
     }
 
+    /// Takes the worker's lock on a connection of its own.
+    pub(super) async fn hold_worker_lock(&self, worker: &str) -> Result<WorkerLock, WorkerLockError> {
+        worker_lock::hold(&Target::new(&self.config, Role::Worker), worker).await
+    }
+
+    /// Whether nobody holds the worker's lock.
+    pub(super) async fn is_worker_gone(&self, worker: &str) -> Result<bool, DbError> {
+        let rows = self.query(worker_lock::IS_FREE, vec![Val::Int(worker_lock::key(worker))]).await?;
+        Ok(rows.first().map(|row| row.int(0)).transpose()? == Some(1))
+    }
+
+    pub(super) fn announce(&self, channel: &'static str, payload: &str) {
+        self.publisher.announce(channel, payload);
+    }
+
+    pub(super) async fn listen(&self, channels: &[&'static str]) -> Result<Notices, DbError> {
+        listener::listen(Target::new(&self.config, Role::Control), channels).await
+    }
+
     pub(super) async fn close(&self) {
+        self.publisher.flush().await;
         self.writers.close().await;
         self.readers.close().await;
     }
 }
 
-impl std::fmt::Debug for Postgres {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for Postgres {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str("Postgres")
     }
 }

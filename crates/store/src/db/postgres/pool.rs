@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
-use tokio_postgres::Config;
 
-use super::connection::{CONNECT_TIMEOUT, Connection};
+use super::connection::{CONNECT_TIMEOUT, Connection, Target};
 use crate::db::error::DbError;
 
 /// A connection that nobody has used for so long is closed.
@@ -20,7 +19,7 @@ pub(super) struct Pool {
 }
 
 struct Shared {
-    config: Config,
+    target: Target,
     size: u32,
     permits: Arc<Semaphore>,
     idle: Mutex<Vec<Idle>>,
@@ -40,9 +39,9 @@ pub(super) struct Pooled {
 
 impl Pool {
     /// A pool without connections yet.
-    pub(super) fn new(config: Config, size: u32) -> Self {
+    pub(super) fn new(target: Target, size: u32) -> Self {
         let permits = Arc::new(Semaphore::new(size as usize));
-        let shared = Arc::new(Shared { config, size, permits, idle: Mutex::default() });
+        let shared = Arc::new(Shared { target, size, permits, idle: Mutex::default() });
         tokio::spawn(reap(Arc::downgrade(&shared)));
         Self { shared }
     }
@@ -57,7 +56,7 @@ impl Pool {
         };
         let connection = match self.shared.take_idle() {
             Some(connection) => connection,
-            None => Connection::open(&self.shared.config).await?,
+            None => Connection::open(&self.shared.target).await?,
         };
         Ok(Pooled { connection, shared: Arc::clone(&self.shared), _permit: permit })
     }

@@ -24,7 +24,7 @@ pub(super) fn query(connection: &Connection, sql: &str, params: &[Val]) -> Resul
     let failed = |error: rusqlite::Error| failure(sql, &error);
     let mut statement = connection.prepare_cached(sql).map_err(failed)?;
     bind(&mut statement, sql, params)?;
-    let columns: Columns = statement.column_names().into_iter().map(Box::from).collect();
+    let columns: Columns = statement.column_names().map(Box::from).collect();
     let mut rows = statement.raw_query();
     let mut found = Vec::new();
     while let Some(row) = rows.next().map_err(failed)? {

@@ -1,9 +1,11 @@
 //! The SQLite engine: one thread writes and groups, a few read, all over one file in WAL mode.
 
 mod execute;
+mod queue;
 mod reader;
 mod writer;
 
+use std::fmt;
 use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -20,6 +22,7 @@ use super::statement::Statement;
 use super::value::{Row, Val};
 use super::{DbOptions, Prepared};
 use crate::migrate;
+use queue::Queue;
 use reader::ReadJob;
 use writer::WriteJob;
 
@@ -27,10 +30,9 @@ use writer::WriteJob;
 const STATEMENT_CACHE: usize = 512;
 
 /// The connections' threads and the ways to them.
-#[derive(Debug)]
 pub(super) struct Sqlite {
     writer: mpsc::Sender<WriteJob>,
-    readers: mpsc::Sender<ReadJob>,
+    readers: Arc<Queue<ReadJob>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -44,7 +46,7 @@ impl Sqlite {
 
     pub(super) async fn query(&self, sql: &'static str, params: Vec<Val>) -> Result<Vec<Row>, DbError> {
         let (reply, answer) = oneshot::channel();
-        self.readers.send(ReadJob::Query { sql, params, reply }).map_err(|_| DbError::Closed)?;
+        self.readers.push(ReadJob::Query { sql, params, reply }).map_err(|_| DbError::Closed)?;
         answer.await.unwrap_or(Err(DbError::Closed))
     }
 
@@ -56,20 +58,31 @@ impl Sqlite {
 
     pub(super) async fn prepare(&self, sql: &str) -> Result<Prepared, DbError> {
         let (reply, answer) = oneshot::channel();
-        self.readers.send(ReadJob::Prepare { sql: sql.to_owned(), reply }).map_err(|_| DbError::Closed)?;
+        self.readers.push(ReadJob::Prepare { sql: sql.to_owned(), reply }).map_err(|_| DbError::Closed)?;
         answer.await.unwrap_or(Err(DbError::Closed))
     }
 
     /// Finishes what was asked before, folds the log into the file and ends the threads.
     pub(super) async fn close(&self) {
         let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
-        for _ in 1..threads.len() {
-            // An error says that the readers have ended already.
-            let _ = self.readers.send(ReadJob::Close);
-        }
+        self.readers.close();
+        // An error says that the writer has ended already.
         let _ = self.writer.send(WriteJob::Close);
         // A thread that panicked has nothing left to finish.
         let _ = tokio::task::spawn_blocking(|| threads.into_iter().for_each(|thread| drop(thread.join()))).await;
+    }
+}
+
+impl fmt::Debug for Sqlite {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("Sqlite")
+    }
+}
+
+impl Drop for Sqlite {
+    /// Lets the readers end when nobody has closed the database; the writer ends with its channel.
+    fn drop(&mut self) {
+        self.readers.close();
     }
 }
 
@@ -81,8 +94,7 @@ fn start(path: &Path, options: &DbOptions, counters: Arc<Counters>) -> Result<Sq
     let readers = readers.collect::<Result<Vec<_>, _>>().map_err(failed)?;
 
     let (write_sender, write_jobs) = mpsc::channel();
-    let (read_sender, read_jobs) = mpsc::channel();
-    let read_jobs = Arc::new(Mutex::new(read_jobs));
+    let read_jobs = Arc::new(Queue::new());
     let mut threads = Vec::new();
     // The writer ends last, so that its connection is the one that folds the log into the file.
     for reader in readers {
@@ -90,7 +102,7 @@ fn start(path: &Path, options: &DbOptions, counters: Arc<Counters>) -> Result<Sq
         threads.push(spawn("sqlite-reader", move || reader::run(&reader, &jobs)).map_err(failed)?);
     }
     threads.push(spawn("sqlite-writer", move || writer::run(connection, &write_jobs, &counters)).map_err(failed)?);
-    Ok(Sqlite { writer: write_sender, readers: read_sender, threads: Mutex::new(threads) })
+    Ok(Sqlite { writer: write_sender, readers: read_jobs, threads: Mutex::new(threads) })
 }
 
 fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, DbError> {
