@@ -193,10 +193,13 @@ async fn write_frames(mut queue: mpsc::UnboundedReceiver<Outgoing>, mut stdin: C
         if let Some(call) = shared.waiting().calls.get_mut(&id) {
             call.sent = true;
         }
-        if let Err(error) = stdin.write_all(&frame).await
-            && let Some(call) = shared.waiting().calls.remove(&id)
-        {
-            let _ = call.answer.send(Err(HandleError::NotSent(format!("the shell process is gone: {error}"))));
+        if let Err(error) = stdin.write_all(&frame).await {
+            // From here on no call is sent to it, and the next one opens the workspace anew.
+            shared.kill();
+            if let Some(call) = shared.waiting().calls.remove(&id) {
+                let error = HandleError::NotSent(format!("the workspace's shell process is gone: {error}"));
+                let _ = call.answer.send(Err(error));
+            }
         }
     }
 }

@@ -122,10 +122,10 @@ fn class(name: &str) -> Option<&'static str> {
         "lower" => r"\p{Lowercase}",
         "space" => SPACE,
         "blank" => r"[\t\p{Zs}--[\x{a0}\x{2007}\x{202f}]]",
-        "punct" => r"[[\p{P}\p{S}\p{M}\p{N}]--[\p{Alphabetic}\p{Nd}]]",
+        "punct" => r"[[\p{P}\p{S}\p{M}\p{N}\x{a0}\x{2007}\x{202f}]--[\p{Alphabetic}\p{Nd}]]",
         "cntrl" => r"[\p{Cc}\x{2028}\x{2029}]",
-        "print" => r"[^\p{Cc}\p{Cs}\p{Cn}\x{2028}\x{2029}]",
-        "graph" => r"[^\p{Cc}\p{Cs}\p{Cn}\s]",
+        "print" => r"[^\p{Cc}\p{Cn}\x{2028}\x{2029}]",
+        "graph" => r"[[^\p{Cc}\p{Cn}\s]\x{a0}\x{2007}\x{202f}]",
         "xdigit" => "[0-9A-Fa-f]",
         _ => return None,
     })

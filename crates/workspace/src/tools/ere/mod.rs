@@ -5,6 +5,8 @@
 //! chosen by whether there is one. What the crate cannot do (a back-reference) and what POSIX leaves undefined (`\d`)
 //! is refused in words.
 
+#[cfg(test)]
+mod agreement;
 mod bracket;
 
 use regex::bytes::{Regex, RegexBuilder};
