@@ -80,6 +80,13 @@ impl App {
     /// Makes another stored provider the tenant's model.
     pub async fn model_select(&self, body: SelectModel) -> Result<ModelView, Error> {
         self.check_model(&body.provider, &body.model, body.base_url.as_deref())?;
+        let stored = self.store().provider_list().await?.into_iter().find(|row| row.provider == body.provider);
+        if stored.is_some_and(|row| row.base_url != body.base_url) {
+            return Err(Error::conflict(format!(
+                "the stored key of {} belongs to another baseUrl; set the key again with PUT /v1/tenant/model",
+                body.provider
+            )));
+        }
         let selected = self.store().provider_select(&body.provider, &body.model, body.base_url.as_deref(), now()).await;
         match selected {
             Ok(()) => self.model_view().await,

@@ -31,7 +31,7 @@ impl ModelSecrets {
             return Ok(ModelAccess::Fixture);
         }
         let Some(row) = self.store.provider_active().await.map_err(unavailable)? else { return Ok(ModelAccess::None) };
-        let binding = binding(self.store.tenant(), &row.provider);
+        let binding = binding(self.store.tenant(), &row.provider, row.base_url.as_deref());
         let sealed = Sealed {
             kek_id: row.sealed.kek_id,
             wrapped_key: row.sealed.wrapped_dek,
@@ -50,7 +50,7 @@ impl ModelSecrets {
     }
 
     async fn write(&self, put: ModelPut) -> Result<(), KeysError> {
-        let binding = binding(self.store.tenant(), &put.provider);
+        let binding = binding(self.store.tenant(), &put.provider, put.base_url.as_deref());
         let sealed = self.kek.seal(put.key.expose().as_bytes(), &binding).map_err(unavailable)?;
         let row = ProviderRow {
             provider: put.provider,
@@ -71,9 +71,9 @@ impl ModelSecrets {
     }
 }
 
-/// A key that is moved to another tenant's or provider's row does not open.
-fn binding(tenant: &TenantId, provider: &str) -> Binding {
-    Binding::new("nylorun.model-key", &[tenant.as_str(), provider])
+/// A key that is moved to another tenant's or provider's row, or pointed at another endpoint, does not open (engine e.8).
+fn binding(tenant: &TenantId, provider: &str, base_url: Option<&str>) -> Binding {
+    Binding::new("nylorun.model-key", &[tenant.as_str(), provider, "api_key", base_url.unwrap_or("")])
 }
 
 fn unavailable(error: impl std::fmt::Display) -> KeysError {

@@ -18,7 +18,7 @@ use nylorun_keys::kek::{KEK_FILE, Kek};
 use nylorun_keys::model::ModelSecrets;
 use nylorun_ports::BoxFuture;
 use nylorun_server::{ServerConfig, Stage, StageHandle, loopback_hosts, serve, stages};
-use nylorun_store::db::{DatabaseUrl, DbOptions, HomeLock};
+use nylorun_store::db::{DatabaseUrl, DbOptions, HomeLock, WorkerLock};
 use nylorun_store::{Db, NewTenant, PrincipalRow, Store};
 use nylorun_turns::{
     Committer, Live, Maintenance, Scheduler, SchedulerConfig, StoreWorkspaceLog, fresh_key, now, run_sweeps, ulid,
@@ -42,6 +42,7 @@ pub(crate) struct Runtime {
     stage: StageHandle,
     server: JoinHandle<()>,
     sweeps: JoinHandle<()>,
+    liveness: JoinHandle<()>,
     /// Held for as long as this process may write.
     _lock: HomeLock,
 }
@@ -103,6 +104,8 @@ impl Runtime {
                 tracing::error!(%error, "the server ended");
             }
         });
+        let worker_lock = hold_worker_lock(&db, &scheduler).await?;
+        let liveness = tokio::spawn(stay_alive(Arc::clone(&db), scheduler.clone(), worker_lock));
         let maintenance: Vec<Arc<dyn Maintenance>> = vec![Arc::new(WorkspaceSweep(workspaces.clone()))];
         let sweeps = tokio::spawn(run_sweeps(scheduler.clone(), maintenance));
 
@@ -116,7 +119,7 @@ impl Runtime {
             port: address.port(),
             pid: std::process::id(),
         })?;
-        Ok(Self { url, credentials, db, scheduler, workspaces, stage, server, sweeps, _lock: lock })
+        Ok(Self { url, credentials, db, scheduler, workspaces, stage, server, sweeps, liveness, _lock: lock })
     }
 
     /// Where it serves.
@@ -134,12 +137,40 @@ impl Runtime {
         self.stage.advance(Stage::Draining);
         self.sweeps.abort();
         self.scheduler.stop().await;
+        self.liveness.abort();
         self.workspaces.close(Duration::from_secs(5)).await;
         self.stage.advance(Stage::Closing);
         if let Err(error) = self.server.await {
             tracing::error!(%error, "the server's task ended badly");
         }
         self.db.close().await;
+    }
+}
+
+async fn hold_worker_lock(db: &Db, scheduler: &Scheduler) -> Result<WorkerLock, Failure> {
+    let lock = db.hold_worker_lock(scheduler.worker().as_str()).await;
+    lock.map_err(|error| Failure::new(format!("cannot mark this process as alive: {error}")))
+}
+
+/// While the lock is held, other processes know that this one is alive. When it is lost they may take over, so this one gives up
+/// what it advances, and takes the lock again.
+async fn stay_alive(db: Arc<Db>, scheduler: Scheduler, mut lock: WorkerLock) {
+    const RETRY: Duration = Duration::from_millis(500);
+    loop {
+        if lock.lost().wait_for(|lost| *lost).await.is_err() {
+            // The store is closed.
+            return;
+        }
+        tracing::warn!("the database connection that marks this process as alive was lost");
+        scheduler.abandon();
+        drop(lock);
+        lock = loop {
+            match db.hold_worker_lock(scheduler.worker().as_str()).await {
+                Ok(lock) => break lock,
+                Err(error) => tracing::warn!(%error, "this process cannot be marked as alive"),
+            }
+            tokio::time::sleep(RETRY).await;
+        };
     }
 }
 

@@ -4,7 +4,7 @@ use nylorun_domain::change::WakeChange;
 use nylorun_domain::id::{SessionId, WorkerId};
 use nylorun_domain::time::Millis;
 
-use crate::db::{Dialect, Statement};
+use crate::db::Statement;
 use crate::{Store, StoreError, WriteError, params};
 
 const INSERT: &str = "INSERT INTO wakes (id, session_id, reason, created_at) VALUES ($1, $2, $3, $4)";
@@ -39,10 +39,7 @@ impl Store {
     /// Whether a worker other than the caller's own is known to be gone (`decisions.md`, Takeover). On SQLite the caller holds the
     /// home directory's lock, so every other worker is; on PostgreSQL a worker holds a lock on its own connection.
     pub async fn worker_is_gone(&self, worker: &WorkerId) -> Result<bool, StoreError> {
-        match self.db.dialect() {
-            Dialect::Sqlite => Ok(true),
-            Dialect::Postgres => Ok(false && worker.as_str().is_empty()),
-        }
+        Ok(self.db.is_worker_gone(worker.as_str()).await?)
     }
 
     /// Forgets workers that have been silent since before `before`.

@@ -21,6 +21,9 @@ use crate::load::{self, LoadError, Manifests};
 /// How long an owner may be silent before its sessions are taken over (engine b.4).
 pub(crate) const LEASE: Duration = Duration::from_secs(30);
 
+/// How soon to look again at a session whose owner seems to be alive: a dead one is known by its lock, shortly after it died.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
 /// What an advance needs.
 pub(crate) struct Advancer {
     pub(crate) committer: Committer,
@@ -63,7 +66,7 @@ impl Advancer {
         let owner = self.owner(&session).await?;
         match take(&session, owner, &effects, &self.worker, &stamp()) {
             Take::Nothing => Ok(Advanced::Done),
-            Take::Busy => Ok(Advanced::RetryAfter(LEASE / 3)),
+            Take::Busy => Ok(Advanced::RetryAfter(LOOK_AGAIN)),
             Take::Uncertain(change) => self.commit_alone(&change).await,
             Take::Taken(change) => self.run(&session, change, turn, effects, abort).await,
         }

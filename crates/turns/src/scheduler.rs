@@ -104,6 +104,13 @@ impl Scheduler {
         }
     }
 
+    /// Gives up every advance without another write: this process may not be the owner any more. The sweep finds what is left.
+    pub fn abandon(&self) {
+        for running in self.sessions().running.values() {
+            running.abort.abort(AbortKind::OwnershipLost);
+        }
+    }
+
     /// Whether this process advances the session now.
     pub fn is_advancing(&self, session: &SessionId) -> bool {
         self.sessions().running.contains_key(session)
@@ -193,7 +200,8 @@ impl Scheduler {
         self.0.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn worker(&self) -> &WorkerId {
+    /// The owner of this process's advances.
+    pub fn worker(&self) -> &WorkerId {
         &self.0.advancer.worker
     }
 

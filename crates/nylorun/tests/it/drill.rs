@@ -1,0 +1,183 @@
+//! What the drills run, and what must hold afterwards, however often the server died meanwhile.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use nylorun_client::{
+    Client, Command, CommandKind, Content, Environment, Error, Event, InlineEnvironment, OpenSession, Seed,
+    SessionStatus, Settle, Settlement, TenantClient,
+};
+use serde_json::{Value, json};
+
+use crate::server::Server;
+
+pub(crate) const AGENT: &str = "drill";
+
+/// A turn of four model steps and five tool calls, three of them commands that must not run twice. What is read is the same
+/// whenever it is read, since a read whose answer was lost runs again.
+pub(crate) fn script(delay_ms: u64) -> String {
+    let bash =
+        |word: &str| json!({"name": "bash", "input": {"command": format!("echo kept > notes; echo {word} >> marks")}});
+    json!([
+        {"delayMs": delay_ms, "text": "first", "tools": [bash("one")]},
+        {"delayMs": delay_ms, "tools": [
+            {"name": "read", "input": {"path": "notes"}},
+            bash("two"),
+            {"name": "grep", "input": {"pattern": "kept", "path": "notes"}},
+        ]},
+        {"delayMs": delay_ms, "tools": [bash("three")]},
+        {"delayMs": delay_ms, "text": "last"},
+    ])
+    .to_string()
+}
+
+const WORDS: [&str; 3] = ["one", "two", "three"];
+
+/// Prepares the tenant: fixture model and agent. Repeating it changes nothing.
+pub(crate) async fn prepare(server: &Server) -> Result<(), Error> {
+    let tenant: TenantClient = server.tenant();
+    tenant.seed(&Seed::FixtureModel).await?;
+    let manifest = json!({"manifestSchemaVersion": 5, "id": AGENT, "capabilities": [{"id": "c", "type": "agent"}]});
+    server.client().save_agent(AGENT, &manifest, "1").await?;
+    Ok(())
+}
+
+/// Opens the session and sends its message. Repeating it, after a crash say, is the same as doing it once.
+pub(crate) async fn begin(client: &Client, id: &str, script: &str) -> Result<(), Error> {
+    let environment = Some(Environment::Inline(InlineEnvironment::default()));
+    client.open_session(id, &OpenSession { environment, ..OpenSession::new(AGENT, "drill") }).await?;
+    let kind = CommandKind::Message(Content::Text(script.to_owned()));
+    client.session(id).command(&Command { idempotency_key: format!("message-{id}"), kind }).await?;
+    Ok(())
+}
+
+/// Where a drill's turn stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Progress {
+    Working,
+    Ended,
+}
+
+/// Looks at the session, and settles what is uncertain: by looking at what the command would have left.
+pub(crate) async fn look(client: &Client, home: &Path, id: &str) -> Result<Progress, Error> {
+    let session = client.session(id);
+    let view = session.view().await?;
+    match view.status {
+        SessionStatus::Completed => Ok(Progress::Ended),
+        SessionStatus::Uncertain => {
+            for effect in &view.uncertain_effects {
+                let asked = uncertain_word(&session.history(None, None).await?.items);
+                let settlement = if marks(home, id).contains(&asked) {
+                    Settlement::Value(json!({"exitCode": 0, "stdout": "", "stderr": ""}))
+                } else {
+                    Settlement::Retry
+                };
+                session.settle(&Settle::new(&effect.effect_id, settlement)?).await?;
+            }
+            Ok(Progress::Working)
+        }
+        SessionStatus::Runnable | SessionStatus::Running => Ok(Progress::Working),
+        other => panic!("session {id} is {other}: {:?}", view.error),
+    }
+}
+
+/// The word that the last asked command writes: a step has one command, so that is the uncertain one.
+fn uncertain_word(events: &[Event]) -> String {
+    let calls = events.iter().rev().find_map(|event| {
+        let calls = event.payload["toolCalls"].as_array().filter(|calls| !calls.is_empty());
+        calls.filter(|_| event.kind == "message.assistant").cloned()
+    });
+    let calls = calls.expect("an uncertain effect was asked for");
+    let command = calls.iter().find_map(|call| call["input"]["command"].as_str()).expect("a command was asked for");
+    let (before, _) = command.split_once(" >> marks").expect("it leaves a mark, last of all");
+    before.split_whitespace().next_back().expect("it echoes a word").to_owned()
+}
+
+/// The words that commands of this session left in its workspace, in order.
+pub(crate) fn marks(home: &Path, id: &str) -> Vec<String> {
+    let text = std::fs::read_to_string(workspace(home, id).join("marks")).unwrap_or_default();
+    text.lines().map(str::to_owned).collect()
+}
+
+fn workspace(home: &Path, id: &str) -> PathBuf {
+    let root = home.join("tenant/workspaces");
+    let digest = &nylorun_domain::hash::sha256_hex(id.as_bytes())[..16];
+    let folders = std::fs::read_dir(&root).expect("the workspaces' folder is there");
+    let names = folders.map(|entry| entry.expect("it can be listed").path());
+    let mine = names.into_iter().find(|path| path.to_string_lossy().ends_with(digest));
+    mine.unwrap_or_else(|| root.join("none")).join("workspace")
+}
+
+/// What the record of an ended drill says, without ids, times, epochs, and the marks that uncertainty leaves.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Record(Vec<(String, Value)>);
+
+impl Record {
+    pub(crate) fn of(events: &[Event]) -> Self {
+        let mut calls = HashMap::new();
+        let mut lines = Vec::new();
+        for event in events {
+            match event.kind.as_str() {
+                // Workspaces are opened again after a crash, and a lost answer is marked: both are as it was.
+                "sandbox.state" | "sandbox.exec" | "effect.uncertain" | "effect.settled" => {}
+                _ => lines.push((event.kind.clone(), normalized(event, &mut calls))),
+            }
+        }
+        sort_results_of_a_step(&mut lines);
+        Self(lines)
+    }
+}
+
+fn normalized(event: &Event, calls: &mut HashMap<String, usize>) -> Value {
+    let payload = &event.payload;
+    match event.kind.as_str() {
+        "message.assistant" => {
+            for call in payload["toolCalls"].as_array().into_iter().flatten() {
+                let next = calls.len();
+                calls.entry(call["callId"].as_str().expect("a call has an id").to_owned()).or_insert(next);
+            }
+            let asked = payload["toolCalls"].as_array().into_iter().flatten();
+            let asked: Vec<Value> = asked.map(|call| json!([call["name"], call["input"]])).collect();
+            json!([payload["text"], payload["finishReason"], payload["usage"], asked])
+        }
+        "tool.completed" => {
+            let call = calls.get(payload["callId"].as_str().expect("a result names its call"));
+            let call = call.unwrap_or_else(|| panic!("{payload} answers a call that nobody made"));
+            json!([call, payload["toolName"], payload["output"], payload["error"]])
+        }
+        "command.message" => payload["content"].clone(),
+        _ => payload.clone(),
+    }
+}
+
+/// Results of parallel calls are recorded as they arrive: their order is not part of what must be equal.
+fn sort_results_of_a_step(lines: &mut [(String, Value)]) {
+    for step in lines.chunk_by_mut(|a, b| a.0 == "tool.completed" && b.0 == "tool.completed") {
+        step.sort_by_key(|(_, line)| line[0].as_u64());
+    }
+}
+
+/// What must hold for the record and the workspace of an ended drill.
+pub(crate) async fn check(client: &Client, home: &Path, id: &str, undisturbed: &Record) {
+    let events = client.session(id).history(None, None).await.expect("the history is there").items;
+    let record = Record::of(&events);
+    for (found, wanted) in record.0.iter().zip(&undisturbed.0) {
+        assert_eq!(found, wanted, "session {id}");
+    }
+    assert_eq!(record.0.len(), undisturbed.0.len(), "session {id}: {record:?}");
+    assert_eq!(marks(home, id), WORDS, "session {id}: every command ran once, in order");
+
+    let numbers: Vec<u64> = events.iter().filter_map(Event::seq).collect();
+    assert!(numbers.windows(2).all(|pair| pair[0] < pair[1]), "session {id}: {numbers:?}");
+    for (kind, name) in [("message.assistant", "invocationId"), ("tool.completed", "callId"), ("turn.completed", "")] {
+        let mut seen: Vec<&str> =
+            events.iter().filter(|event| event.kind == kind).filter_map(|event| event.payload[name].as_str()).collect();
+        let all = seen.len();
+        seen.sort_unstable();
+        seen.dedup();
+        assert_eq!(seen.len(), all, "session {id}: an outcome was recorded twice");
+    }
+    let asked = format!("message-{id}");
+    let kept = events.iter().filter(|event| event.payload["idempotencyKey"] == json!(asked)).count();
+    assert_eq!(kept, 1, "session {id}: the acknowledged message is in the record once");
+}

@@ -1,0 +1,14 @@
+//! The real binary, used as its users use it: started, killed and started again, over HTTP.
+#![expect(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "a test's helper fails by panicking, as the test does; what is skipped is said"
+)]
+
+mod crash_points;
+mod database;
+mod drill;
+mod kills;
+mod server;

@@ -1,0 +1,109 @@
+//! A server of the real binary in a process of its own.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use nylorun_client::{Client, Key, TenantClient};
+use serde_json::Value;
+
+/// How a server is started.
+#[derive(Clone, Debug)]
+pub(crate) struct Setup {
+    pub(crate) home: PathBuf,
+    /// `127.0.0.1:PORT`; port 0 picks one.
+    pub(crate) listen: String,
+    /// Further variables of its environment.
+    pub(crate) env: Vec<(String, String)>,
+}
+
+impl Setup {
+    pub(crate) fn new(home: &Path) -> Self {
+        Self { home: home.to_owned(), listen: "127.0.0.1:0".to_owned(), env: Vec::new() }
+    }
+
+    pub(crate) fn with(mut self, name: &str, value: &str) -> Self {
+        self.env.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    fn spawn(&self) -> Child {
+        let log = fs::OpenOptions::new().create(true).append(true).open(self.home.join("server.log"));
+        let mut command = Command::new(env!("CARGO_BIN_EXE_nylorun"));
+        command.arg("serve").arg("--home").arg(&self.home).args(["--listen", &self.listen]);
+        for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("NYLORUN_")) {
+            command.env_remove(name);
+        }
+        command.envs(self.env.iter().cloned()).stdin(Stdio::null()).stdout(Stdio::piped());
+        command.stderr(log.expect("the home directory is there")).spawn().expect("the binary starts")
+    }
+
+    /// Starts a server; `None` when it ended before it was ready.
+    pub(crate) fn try_start(&self) -> Option<Server> {
+        let begun = Instant::now();
+        let mut child = self.spawn();
+        let mut lines = BufReader::new(child.stdout.take().expect("its output is piped")).lines();
+        let Some(Ok(line)) = lines.next() else {
+            child.wait().expect("it ended");
+            return None;
+        };
+        let url = line.strip_prefix("nylorun is ready at ").unwrap_or_else(|| panic!("{line}")).to_owned();
+        Some(Server { child, url, home: self.home.clone(), started_in: begun.elapsed() })
+    }
+
+    /// Starts a server that becomes ready.
+    pub(crate) fn start(&self) -> Server {
+        self.try_start().unwrap_or_else(|| {
+            let log = fs::read_to_string(self.home.join("server.log")).unwrap_or_default();
+            panic!("the server did not become ready:\n{log}")
+        })
+    }
+}
+
+/// A running server. It is killed when it is dropped.
+pub(crate) struct Server {
+    child: Child,
+    pub(crate) url: String,
+    home: PathBuf,
+    pub(crate) started_in: Duration,
+}
+
+impl Server {
+    /// A client with the application key of the home directory.
+    pub(crate) fn client(&self) -> Client {
+        Client::new(&self.url, self.key("applicationKey")).expect("the URL is one")
+    }
+
+    /// A client with the management key of the home directory.
+    pub(crate) fn tenant(&self) -> TenantClient {
+        TenantClient::new(&self.url, self.key("managementKey")).expect("the URL is one")
+    }
+
+    fn key(&self, name: &str) -> Key {
+        let text = fs::read(self.home.join("host-credentials.json")).expect("the keys are there");
+        let file: Value = serde_json::from_slice(&text).expect("the keys are JSON");
+        Key::new(file[name]["key"].as_str().expect("a key")).expect("a key")
+    }
+
+    /// Ends it as a crash does.
+    pub(crate) fn kill(&mut self) {
+        // An error means that it has ended already.
+        let _ = self.child.kill();
+        self.child.wait().expect("it ended");
+    }
+
+    /// Asks it to stop, and waits until it has.
+    pub(crate) fn stop(mut self) -> ExitStatus {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("it runs");
+        self.child.wait().expect("it ended")
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
