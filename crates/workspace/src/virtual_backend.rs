@@ -3,8 +3,9 @@
 //! A workspace is the directory `<root>/<key>/workspace`, and one child while it runs.
 
 use std::ffi::OsString;
+use std::fs::Permissions;
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -187,9 +188,33 @@ fn make_dirs(dir: &Path) -> io::Result<bool> {
     }
 }
 
+/// Deletes a directory with all below it; one that is not there is no error. Nothing runs in it any more.
 fn remove_dir(dir: &Path) -> io::Result<()> {
-    match std::fs::remove_dir_all(dir) {
+    let removed = match std::fs::remove_dir_all(dir) {
+        // A command may have taken the permissions that the removal needs.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            grant_all(dir)?;
+            std::fs::remove_dir_all(dir)
+        }
+        other => other,
+    };
+    match removed {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         other => other,
     }
+}
+
+/// Gives this user all permissions on the directories below `dir`, through no link.
+fn grant_all(dir: &Path) -> io::Result<()> {
+    let mut pending = vec![dir.to_path_buf()];
+    while let Some(dir) = pending.pop() {
+        std::fs::set_permissions(&dir, Permissions::from_mode(0o700))?;
+        for entry in std::fs::read_dir(&dir)? {
+            let entry = entry?;
+            if entry.file_type()?.is_dir() {
+                pending.push(entry.path());
+            }
+        }
+    }
+    Ok(())
 }

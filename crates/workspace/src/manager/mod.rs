@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use nylorun_domain::id::{SessionId, TenantId, TurnId};
 use nylorun_domain::time::Millis;
 use nylorun_domain::tool::ToolOutcome;
-use nylorun_domain::workspace::{WorkspaceKey, WorkspaceRecord, WorkspaceSpec};
+use nylorun_domain::workspace::{WorkspaceKey, WorkspaceSpec};
 use nylorun_ports::BoxFuture;
 use nylorun_ports::abort::Abort;
 use nylorun_ports::backends::{Backend, BackendReport, WorkspaceHandle};
@@ -87,8 +87,6 @@ struct Space {
 struct State {
     /// The way into the workspace, once it was opened.
     live: Option<Arc<dyn WorkspaceHandle>>,
-    /// The record as it was last read or written.
-    record: Option<WorkspaceRecord>,
     /// Of the first caller; later ones do not change it (sandbox-and-definitions I7).
     idle_ms: Option<i64>,
     last_used: Option<Millis>,

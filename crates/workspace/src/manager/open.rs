@@ -53,6 +53,9 @@ impl Inner {
         caller: &Caller,
         trail: &mut Trail,
     ) -> Result<Arc<dyn WorkspaceHandle>, WorkspaceOutcome> {
+        if self.is_closing() {
+            return Err(WorkspaceOutcome::Aborted);
+        }
         if let Some(dead) = state.live.take() {
             // No two processes serve one workspace.
             dead.stop().await;
@@ -95,7 +98,6 @@ impl Inner {
                 (event, record, Ok(opened.handle))
             }
         };
-        state.record = Some(record.clone());
         trail.events.push(event.into());
         trail.record = Some(record);
         result

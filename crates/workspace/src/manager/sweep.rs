@@ -37,7 +37,7 @@ impl WorkspaceManager {
             let mut state = visit.space.state.lock().await;
             let idle_since = state.last_used.zip(state.idle_ms).map(|(used, idle_ms)| used.plus(idle_ms));
             if state.live.is_some() && idle_since.is_none_or(|at| at <= now) {
-                self.0.stop(&mut state).await;
+                self.0.stop(&space.key, &mut state).await;
             }
             drop(state);
             drop(visit);
@@ -97,7 +97,7 @@ impl WorkspaceManager {
         }
         for space in self.0.held() {
             let mut state = space.state.lock().await;
-            self.0.stop(&mut state).await;
+            self.0.stop(&space.key, &mut state).await;
             drop(state);
             if self.0.lifetime == Lifetime::Ephemeral
                 && let Err(error) = self.remove(&space.key).await
@@ -134,13 +134,12 @@ impl Inner {
     }
 
     /// Ends the compute, and says so.
-    async fn stop(&self, state: &mut State) {
+    async fn stop(&self, key: &WorkspaceKey, state: &mut State) {
         let Some(live) = state.live.take() else { return };
         live.stop().await;
-        let Some(record) = state.record.take() else { return };
-        if let Err(error) = self.record_stop(&record.key).await {
+        if let Err(error) = self.record_stop(key).await {
             // The record still says that it runs; a later sweep settles it.
-            tracing::warn!(key = record.key.as_str(), %error, "the stop of a workspace was not recorded");
+            tracing::warn!(key = key.as_str(), %error, "the stop of a workspace was not recorded");
         }
     }
 

@@ -13,7 +13,7 @@ use crate::supervisor::{Body, GRACE, KilledBy};
 use crate::tools::clip::{Cut, StreamClip};
 
 /// Stack of the interpreter, in bytes. It is reserved, not used.
-const STACK: usize = 64 << 20;
+const STACK: usize = 16 << 20;
 
 /// Variables that always have these values.
 const FIXED_ENV: [(&str, &str); 4] =
@@ -59,8 +59,14 @@ pub(super) fn run(world: &Arc<World>, exec: Exec, signals: Sender<Signal>, recei
         move || interpreter_thread(&world, &exec, &output, &stop, &signals)
     });
     if let Err(error) = spawned {
-        let message = format!("no thread for a shell: {error}");
-        return Body::Failed { code: "sandbox.error".to_owned(), message };
+        return Body::Exec {
+            exit_code: 126,
+            stdout: String::new(),
+            stderr: format!("bash: too many commands run at once: {error}\n"),
+            truncated: false,
+            killed: None,
+            stuck: false,
+        };
     }
     let (exit_code, killed, stuck) = match received.recv_timeout(deadline - Instant::now()) {
         Ok(Signal::Done(exit_code)) => (exit_code, None, false),
@@ -157,6 +163,8 @@ fn shell(world: &World, exec: &Exec) -> Bash {
         .max_loop_iterations(usize::MAX)
         .max_total_loop_iterations(usize::MAX)
         .max_work_units(u64::MAX)
+        .max_parser_operations(usize::MAX)
+        .parser_timeout(exec.time_limit)
         .max_aggregate_input_bytes(u64::MAX)
         .max_live_intermediate_bytes(world.memory_bytes())
         .max_stdout_bytes(usize::MAX)

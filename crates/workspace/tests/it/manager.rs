@@ -183,7 +183,7 @@ async fn a_child_killed_from_outside_loses_a_command_and_nothing_else() {
     let rig = Rig::new();
     rig.write("kept", "x").await;
     let killer = async {
-        while !rig.files().join("started").exists() {
+        while std::fs::read(rig.files().join("started")).unwrap_or_default().is_empty() {
             tokio::task::yield_now().await;
         }
         children(&rig).into_iter().for_each(kill);
@@ -338,6 +338,30 @@ async fn close_stops_what_runs_and_starts_nothing_more() {
     assert_eq!((children(&rig).len(), state_of(&rig)), (0, Some(WorkspaceState::Stopped)));
     assert_eq!(rig.answer(Bash, &bash_input("true")).await.outcome, WorkspaceOutcome::Aborted);
     assert_eq!(children(&rig).len(), 0);
+}
+
+#[tokio::test]
+async fn children_end_with_their_host() {
+    let rig = Rig::new();
+    rig.write("seed", "").await;
+    let children = children(&rig);
+    assert_eq!(children.len(), 1);
+    // What the kernel does to the pipes of a host that is killed.
+    drop(rig.manager);
+    for child in children {
+        while std::fs::read_to_string(format!("/proc/{child}/cmdline")).is_ok_and(|command| !command.is_empty()) {
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_workspace_without_permissions_is_removed_too() {
+    let rig = Rig::new();
+    rig.write("a/b/c", "x").await;
+    assert_eq!(rig.bash("chmod 000 a/b; chmod 000 a").await.0, 0);
+    assert_eq!(rig.manager.remove(&key("s")).await, Ok(()));
+    assert!(!rig.files().exists());
 }
 
 #[tokio::test]

@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 use nylorun_domain::json::Value;
 use nylorun_domain::tool::ToolOutcome;
 use nylorun_domain::tool::WorkspaceTool::{Bash, Read};
-use nylorun_ports::abort::{AbortKind, abort_pair};
-use nylorun_ports::workspaces::WorkspaceOutcome;
+use nylorun_ports::abort::{Abort, AbortKind, abort_pair};
+use nylorun_ports::workspaces::{WorkspaceOutcome, Workspaces};
 
-use crate::support::{Rig, bash_input, exec_parts, in_short};
+use crate::support::{Rig, bash_input, call, exec_parts, in_short, key};
 
 fn timed(command: &str, seconds: u32) -> String {
     let members = [("command", Value::from(command)), ("timeout", Value::from(i64::from(seconds)))];
@@ -96,9 +96,13 @@ async fn a_time_limit_keeps_the_output_before_it() {
 #[tokio::test]
 async fn runaway_scripts_end_at_their_limit() {
     let rig = Rig::new();
-    for command in
-        ["while true; do :; done", "while :; do echo x; done", "sleep 1000 & sleep 1000", "while :; do yes; done | cat"]
-    {
+    for command in [
+        "while true; do :; done",
+        "while :; do echo x; done",
+        "sleep 1000 & sleep 1000",
+        "while :; do yes; done | cat",
+        "awk 'BEGIN { while (1) x++ }'",
+    ] {
         let output = rig.output(Bash, &timed(command, 1)).await;
         let (code, stdout, stderr) = exec_parts(&output);
         assert_eq!((code, stderr.ends_with("[killed after 1 second]\n")), (124, true), "{command}: {stderr}");
@@ -144,6 +148,34 @@ async fn deep_nesting_and_huge_globs_do_not_take_the_server_down() {
     let (code, stdout, _) =
         rig.bash("mkdir many; cd many; for i in {1..2000}; do : > f$i; done; echo *1* | wc -w").await;
     assert_eq!((code, stdout.trim()), (0, "1271"));
+}
+
+#[tokio::test]
+async fn a_long_script_is_read_whole() {
+    let rig = Rig::new();
+    let lines: String = (0..20_000).map(|n| format!("line {n} of a document\n")).collect();
+    let (code, _, stderr) = rig.bash(&format!("cat > doc.txt <<'END'\n{lines}END\n")).await;
+    assert_eq!((code, stderr.as_str()), (0, ""));
+    assert_eq!(std::fs::read_to_string(rig.files().join("doc.txt")).unwrap(), lines);
+    let script: String = (0..5_000).map(|n| format!("echo {n} > /dev/null\n")).collect();
+    assert_eq!(rig.bash(&format!("{script}echo end")).await, (0, "end\n".to_owned(), String::new()));
+}
+
+#[tokio::test]
+async fn many_commands_run_at_once() {
+    let rig = Rig::new();
+    rig.write("seed", "").await;
+    let mut running = tokio::task::JoinSet::new();
+    for n in 0..40 {
+        let mut call = call(&format!("session-{n}"), Bash, &bash_input(&format!("sleep 0.3; echo {n}")));
+        call.key = key("s");
+        let manager = rig.manager.clone();
+        running.spawn(async move { (n, manager.call(call, Abort::never()).await.outcome) });
+    }
+    for (n, outcome) in running.join_all().await {
+        let WorkspaceOutcome::Done(ToolOutcome::Completed { output }) = outcome else { panic!("{n}: {outcome:?}") };
+        assert_eq!(exec_parts(&output.value()), (0, format!("{n}\n"), String::new()));
+    }
 }
 
 #[tokio::test]
