@@ -108,8 +108,7 @@ async fn choose_model(tenant: &TenantClient, args: &DemoArgs) -> Result<String, 
         }
     };
     say(&format!("model     {}/{}", model.provider, model.model))?;
-    let choice =
-        ModelChoice { provider: model.provider, model: model.model, base_url: args.base_url.clone() };
+    let choice = ModelChoice { provider: model.provider, model: model.model, base_url: args.base_url.clone() };
     tenant.set_model(&SetModel { choice, settings: None, auth }).await?;
     Ok(TASK.to_owned())
 }

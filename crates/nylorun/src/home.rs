@@ -4,6 +4,7 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use nylorun_store::db::{DatabaseUrl, HomeLock, HomeLockError};
 use serde::Serialize;
@@ -36,13 +37,28 @@ impl Home {
     }
 
     /// Takes the directory for this process.
+    ///
+    /// A server that was killed while it was starting a child may leave its lock with that child for a moment, until the child
+    /// runs its own program: a lock whose holder is dead is waited for.
     pub(crate) fn lock(&self) -> Result<HomeLock, Failure> {
+        const PATIENCE: Duration = Duration::from_secs(2);
         let path = self.0.join("home.lock");
-        HomeLock::acquire(&path).map_err(|error| match error {
-            HomeLockError::Held { .. } => Failure::new(format!("{}: {error}", self.0.display()))
-                .remedy("stop the other server, or choose another directory with --home"),
-            HomeLockError::Io(ref cause) => Failure::new(format!("{}: {error}: {cause}", path.display())),
-        })
+        let begun = Instant::now();
+        loop {
+            match HomeLock::acquire(&path) {
+                Ok(lock) => return Ok(lock),
+                Err(HomeLockError::Held { pid }) if pid.is_none_or(is_dead) && begun.elapsed() < PATIENCE => {
+                    std::thread::sleep(Duration::from_millis(5));
+                }
+                Err(error @ HomeLockError::Held { .. }) => {
+                    return Err(Failure::new(format!("{}: {error}", self.0.display()))
+                        .remedy("stop the other server, or choose another directory with --home"));
+                }
+                Err(HomeLockError::Io(cause)) => {
+                    return Err(Failure::new(format!("cannot use the lock file {}: {cause}", path.display())));
+                }
+            }
+        }
     }
 
     /// The SQLite file.
@@ -83,6 +99,11 @@ impl Home {
     pub(crate) fn write_credentials(&self, file: &CredentialsFile) -> Result<(), Failure> {
         write_private(&self.0.join("host-credentials.json"), file)
     }
+}
+
+fn is_dead(pid: u32) -> bool {
+    let pid = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw);
+    pid.is_none_or(|pid| rustix::process::test_kill_process(pid).is_err())
 }
 
 fn make_private_folder(path: &Path) -> io::Result<()> {

@@ -81,11 +81,8 @@ pub(crate) async fn key_list(home: &Path) -> Result<Vec<ListedKey>, Failure> {
     let store = open(home).await?;
     let keys = store.principal_list().await.map_err(failed)?;
     store.db().close().await;
-    let listed = keys.into_iter().map(|row| ListedKey {
-        id: row.id,
-        role: row.role,
-        created_at: row.created_at.to_iso(),
-    });
+    let listed =
+        keys.into_iter().map(|row| ListedKey { id: row.id, role: row.role, created_at: row.created_at.to_iso() });
     Ok(listed.collect())
 }
 
@@ -96,7 +93,9 @@ pub(crate) async fn key_list(home: &Path) -> Result<Vec<ListedKey>, Failure> {
 pub(crate) async fn key_rm(home: &Path, id: &str) -> Result<(), Failure> {
     let store = open(home).await?;
     if store.principal_get(id).await.map_err(failed)?.is_none() {
-        return Err(Failure::new(format!("there is no key {id}")).remedy("`nylorun key list` shows those that there are"));
+        return Err(
+            Failure::new(format!("there is no key {id}")).remedy("`nylorun key list` shows those that there are")
+        );
     }
     store.principal_delete(id).await.map_err(failed)?;
     store.db().close().await;

@@ -28,9 +28,7 @@ pub(crate) fn multi_thread_runtime() -> Result<tokio::runtime::Runtime, Failure>
 }
 
 async fn serve(config: &Config) -> Result<(), Failure> {
-    let listen_for = |kind| {
-        signal(kind).map_err(|error| Failure::new(format!("cannot listen for signals: {error}")))
-    };
+    let listen_for = |kind| signal(kind).map_err(|error| Failure::new(format!("cannot listen for signals: {error}")));
     let mut terminate = listen_for(SignalKind::terminate())?;
     let mut interrupt = listen_for(SignalKind::interrupt())?;
     let runtime = Runtime::start(config).await?;

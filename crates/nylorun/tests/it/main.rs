@@ -7,8 +7,11 @@
     reason = "a test's helper fails by panicking, as the test does; what is skipped is said"
 )]
 
+mod cli;
 mod crash_points;
 mod database;
 mod drill;
+mod http;
 mod kills;
+mod raw;
 mod server;

@@ -81,10 +81,15 @@ impl Server {
         TenantClient::new(&self.url, self.key("managementKey")).expect("the URL is one")
     }
 
-    fn key(&self, name: &str) -> Key {
+    /// A key of the home directory: `applicationKey` or `managementKey`.
+    pub(crate) fn key_text(&self, name: &str) -> String {
         let text = fs::read(self.home.join("host-credentials.json")).expect("the keys are there");
         let file: Value = serde_json::from_slice(&text).expect("the keys are JSON");
-        Key::new(file[name]["key"].as_str().expect("a key")).expect("a key")
+        file[name]["key"].as_str().expect("a key").to_owned()
+    }
+
+    fn key(&self, name: &str) -> Key {
+        Key::new(self.key_text(name)).expect("a key")
     }
 
     /// Ends it as a crash does.
