@@ -133,6 +133,32 @@ async fn a_run_told_before_it_began_does_nothing() {
 }
 
 #[tokio::test]
+async fn an_output_in_hand_is_settled_at_a_shutdown_and_thrown_away_at_a_cancel() {
+    let (first, _) = World::play(vec![says("Done")]).await;
+    for (kind, end, lines) in [
+        (AbortKind::Shutdown, RunEnd::Settled, vec!["-> completed \"Done\""]),
+        (AbortKind::Cancel, RunEnd::Released(CoreError::TurnCancelled), vec![]),
+        (AbortKind::OwnershipLost, RunEnd::Released(CoreError::OwnershipLost), vec![]),
+    ] {
+        let mut world = World::new(Vec::new());
+        world.begin(start(first.core.recorded()));
+        world.abort.abort(kind);
+        assert_eq!(world.end().await, end);
+        assert_eq!(world.core.lines(), lines);
+    }
+}
+
+#[tokio::test]
+async fn a_shutdown_waits_for_no_read_that_is_slow_to_end() {
+    let mut world = at_the_tools(&["read \"deaf\"", "bash \"held\""]).await;
+    world.abort.abort(AbortKind::Shutdown);
+    world.workspaces.release("bash");
+    assert_eq!(world.end().await, RunEnd::Stopped);
+    let expected = [MODEL, "model answered -> read + bash", "bash \"bash was released\" -> nothing"];
+    assert_eq!(world.core.lines(), expected);
+}
+
+#[tokio::test]
 async fn a_run_that_is_dropped_ends_its_commands() {
     let mut world = at_the_tools(&["bash \"held\"", "read \"held\""]).await;
     world.abandon();
