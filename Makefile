@@ -35,7 +35,8 @@ deny: ## licences, bans, sources and advisories of the dependencies
 	@scripts/deny
 
 drill: .setup-test ## kill the server at every durable step and at random moments, on both databases
-	@scripts/postgres with $(CARGO) test --locked -p nylorun --test it drill -- --nocapture
+	@scripts/postgres with $(CARGO) test --locked -p nylorun --test it kills -- --nocapture
+	@scripts/postgres with $(CARGO) test --locked -p nylorun --features crash-points --test it crash_points -- --nocapture
 
 bench: .setup-test ## measure the release binary; results go to bench/results
 	@scripts/postgres with $(CARGO) run --quiet --locked --release -p bench -- $(ARGS)

@@ -1,4 +1,5 @@
-//! Who calls: a key is looked up by its hash at every request, so that a rotated or deleted one stops at once (trust 3).
+//! Who calls: a key is looked up by its hash at every request, so that a rotated or deleted one stops at once (trust
+//! 3).
 
 use nylorun_domain::caller::{Principal, Role};
 use nylorun_domain::hash::sha256_hex;

@@ -1,4 +1,5 @@
-//! What one transaction does to a session, as data: state, events, journal, outbox and ledger change together or not at all.
+//! What one transaction does to a session, as data: state, events, journal, outbox and ledger change together or not at
+//! all.
 
 use crate::effect::{EffectKind, EffectOutcome, EffectStatus};
 use crate::event::{Event, Payload, Source};

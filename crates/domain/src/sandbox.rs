@@ -1,4 +1,5 @@
-//! The tenant's settings for workspaces, and what a session's choice comes to under them (sandbox-and-definitions a7, a8).
+//! The tenant's settings for workspaces, and what a session's choice comes to under them (sandbox-and-definitions a7,
+//! a8).
 
 use crate::check::{Path, Place, ProblemCode, Problems, TextRule, check};
 use crate::grammar::{parse_duration_ms, parse_host_pattern, parse_memory_mib};
@@ -64,7 +65,8 @@ impl Default for SandboxConfig {
 }
 
 impl SandboxConfig {
-    /// Reads settings: every problem at once, under `prefix`. Members that belong to features to come are accepted as they are.
+    /// Reads settings: every problem at once, under `prefix`. Members that belong to features to come are accepted as
+    /// they are.
     pub fn read(document: &Json) -> Result<Self, Problems> {
         let config = check(&document.value(), read_config)?;
         let problems = config.contradictions();
@@ -89,7 +91,8 @@ impl SandboxConfig {
         problems
     }
 
-    /// What `request` comes to under the tenant's limits, on a virtual workspace: every problem at once, with paths under `path`.
+    /// What `request` comes to under the tenant's limits, on a virtual workspace: every problem at once, with paths
+    /// under `path`.
     pub fn resolve(&self, request: &SandboxRequest, path: &Path<'_>) -> Result<WorkspaceSpec, Problems> {
         let mut problems = Problems::default();
         if request.image.is_some() {
@@ -131,7 +134,8 @@ impl SandboxConfig {
         }
         if self.network.is_empty() {
             return Err(format!(
-                "{host} may not be allowed: the tenant's limits.network is empty; the operator adds hosts to it in the sandbox settings"
+                "{host} may not be allowed: the tenant's limits.network is empty; \
+                 the operator adds hosts to it in the sandbox settings"
             ));
         }
         let is_covered = self.network.iter().any(|limit| match limit.strip_prefix("*.") {

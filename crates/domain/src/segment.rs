@@ -1,4 +1,5 @@
-//! What passes between a turn's run and the journal: reports of effects, what is wanted next, how a segment ends (engine a, b.4).
+//! What passes between a turn's run and the journal: reports of effects, what is wanted next, how a segment ends
+//! (engine a, b.4).
 
 use crate::effect::{Effect, EffectOutcome};
 use crate::id::EffectId;

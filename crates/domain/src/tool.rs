@@ -3,7 +3,8 @@
 use crate::json::Json;
 use crate::model::words;
 
-/// What became of a tool call, as a definite fact. An answer that was lost is not an outcome: it makes the effect uncertain.
+/// What became of a tool call, as a definite fact. An answer that was lost is not an outcome: it makes the effect
+/// uncertain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ToolOutcome {
     /// It ran. A command that exited non-zero also ran.
@@ -46,7 +47,8 @@ words! {
 }
 
 impl WorkspaceTool {
-    /// Whether the tool only reads, so that it may run again when its answer was lost (`decisions.md`, What may run again).
+    /// Whether the tool only reads, so that it may run again when its answer was lost (`decisions.md`, What may run
+    /// again).
     pub fn is_read_only(self) -> bool {
         match self {
             Self::Read | Self::Grep | Self::Glob => true,

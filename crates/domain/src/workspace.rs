@@ -8,7 +8,8 @@ use crate::time::Millis;
 /// Where a workspace's files are, as its tools see them.
 pub const WORKSPACE_DIR: &str = "/workspace";
 
-/// A workspace's key: `nylorun-<tenantId>-` and the first 16 hexadecimal digits of the session id's SHA-256 (environments 2).
+/// A workspace's key: `nylorun-<tenantId>-` and the first 16 hexadecimal digits of the session id's SHA-256
+/// (environments 2).
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct WorkspaceKey(String);
 
@@ -82,7 +83,8 @@ pub struct WorkspaceRecord {
     pub updated_at: Millis,
 }
 
-/// What happened to a workspace, for the owning session's log (api 4.2; the record holds the newer names `environment.*`).
+/// What happened to a workspace, for the owning session's log (api 4.2; the record holds the newer names
+/// `environment.*`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WorkspaceEvent {
     /// `environment.state`

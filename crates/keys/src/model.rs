@@ -71,7 +71,8 @@ impl ModelSecrets {
     }
 }
 
-/// A key that is moved to another tenant's or provider's row, or pointed at another endpoint, does not open (engine e.8).
+/// A key that is moved to another tenant's or provider's row, or pointed at another endpoint, does not open (engine
+/// e.8).
 fn binding(tenant: &TenantId, provider: &str, base_url: Option<&str>) -> Binding {
     Binding::new("nylorun.model-key", &[tenant.as_str(), provider, "api_key", base_url.unwrap_or("")])
 }

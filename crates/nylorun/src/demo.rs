@@ -21,9 +21,10 @@ const AGENT: &str = "demo";
 /// What the fixture model does, one step a model call: `docs/guide/fixture-model.md`.
 const SCRIPT: &str = r#"[
   {"text": "I will write a small report and count its words.",
-   "tools": [{"name": "bash", "input": {"command": "mkdir -p report && printf 'durable\\nfenced\\nrecorded\\n' > report/words.txt && wc -l report/words.txt"}}]},
+   "tools": [{"name": "bash", "input": {
+     "command": "mkdir -p report; printf 'durable\\nfenced\\nrecorded\\n' > report/words; wc -l report/words"}}]},
   {"text": "Now I look at it in two ways at once.",
-   "tools": [{"name": "read", "input": {"path": "report/words.txt"}},
+   "tools": [{"name": "read", "input": {"path": "report/words"}},
              {"name": "grep", "input": {"pattern": "fenced|recorded", "path": "report"}}]},
   {"text": "Done: the report has three words, and each step of this turn is in the session's record."}
 ]"#;

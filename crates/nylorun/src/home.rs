@@ -1,4 +1,5 @@
-//! The home directory: what is in it, who may read it, and that one process at a time serves from it (`spec/README.md`).
+//! The home directory: what is in it, who may read it, and that one process at a time serves from it
+//! (`spec/README.md`).
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -38,8 +39,8 @@ impl Home {
 
     /// Takes the directory for this process.
     ///
-    /// A server that was killed while it was starting a child may leave its lock with that child for a moment, until the child
-    /// runs its own program: a lock whose holder is dead is waited for.
+    /// A server that was killed while it was starting a child may leave its lock with that child for a moment, until
+    /// the child runs its own program: a lock whose holder is dead is waited for.
     pub(crate) fn lock(&self) -> Result<HomeLock, Failure> {
         const PATIENCE: Duration = Duration::from_secs(2);
         let path = self.0.join("home.lock");

@@ -102,7 +102,8 @@ pub(crate) async fn key_rm(home: &Path, id: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The store of a home directory, also while a server runs on it: SQLite lets one writer at a time in, and keys are never cached.
+/// The store of a home directory, also while a server runs on it: SQLite lets one writer at a time in, and keys are
+/// never cached.
 async fn open(home: &Path) -> Result<Store, Failure> {
     let home = Home::existing(home)?;
     let url = std::env::var("NYLORUN_DATABASE_URL").ok().filter(|url| !url.is_empty());

@@ -17,7 +17,7 @@ use nylorun_harness::InProcess;
 use nylorun_keys::kek::{KEK_FILE, Kek};
 use nylorun_keys::model::ModelSecrets;
 use nylorun_ports::BoxFuture;
-use nylorun_server::{ServerConfig, Stage, StageHandle, loopback_hosts, serve, stages};
+use nylorun_server::{ServerConfig, Stage, StageHandle, Stages, loopback_hosts, serve, stages};
 use nylorun_store::db::{DatabaseUrl, DbOptions, HomeLock, WorkerLock};
 use nylorun_store::{Db, NewTenant, PrincipalRow, Store};
 use nylorun_turns::{
@@ -92,18 +92,7 @@ impl Runtime {
         });
 
         let (stage, stages) = stages();
-        let mut allowed_hosts = loopback_hosts(address.port(), &[]);
-        allowed_hosts.extend(config.allowed_hosts.iter().cloned());
-        let server_config = ServerConfig {
-            allowed_hosts,
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            limits: nylorun_server::Limits::default(),
-        };
-        let server = tokio::spawn(async move {
-            if let Err(error) = serve(listener, app, server_config, stages).await {
-                tracing::error!(%error, "the server ended");
-            }
-        });
+        let server = spawn_server(listener, app, server_config(config, address.port()), stages);
         let worker_lock = hold_worker_lock(&db, &scheduler).await?;
         let liveness = tokio::spawn(stay_alive(Arc::clone(&db), scheduler.clone(), worker_lock));
         let maintenance: Vec<Arc<dyn Maintenance>> = vec![Arc::new(WorkspaceSweep(workspaces.clone()))];
@@ -147,13 +136,28 @@ impl Runtime {
     }
 }
 
+fn server_config(config: &Config, port: u16) -> ServerConfig {
+    let mut allowed_hosts = loopback_hosts(port, &[]);
+    allowed_hosts.extend(config.allowed_hosts.iter().cloned());
+    let version = env!("CARGO_PKG_VERSION").to_owned();
+    ServerConfig { allowed_hosts, version, limits: nylorun_server::Limits::default() }
+}
+
+fn spawn_server(listener: TcpListener, app: App, config: ServerConfig, stages: Stages) -> JoinHandle<()> {
+    tokio::spawn(async move {
+        if let Err(error) = serve(listener, app, config, stages).await {
+            tracing::error!(%error, "the server ended");
+        }
+    })
+}
+
 async fn hold_worker_lock(db: &Db, scheduler: &Scheduler) -> Result<WorkerLock, Failure> {
     let lock = db.hold_worker_lock(scheduler.worker().as_str()).await;
     lock.map_err(|error| Failure::new(format!("cannot mark this process as alive: {error}")))
 }
 
-/// While the lock is held, other processes know that this one is alive. When it is lost they may take over, so this one gives up
-/// what it advances, and takes the lock again.
+/// While the lock is held, other processes know that this one is alive. When it is lost they may take over, so this one
+/// gives up what it advances, and takes the lock again.
 async fn stay_alive(db: Arc<Db>, scheduler: Scheduler, mut lock: WorkerLock) {
     const RETRY: Duration = Duration::from_millis(500);
     loop {

@@ -1,4 +1,5 @@
-//! The seams of Nylorun, as traits over domain types. Each has more than one implementation, or keeps a crate from a secret.
+//! The seams of Nylorun, as traits over domain types. Each has more than one implementation, or keeps a crate from a
+//! secret.
 //!
 //! A trait here is small, has no default bodies, and has one contract suite that every adapter passes.
 

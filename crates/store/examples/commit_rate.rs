@@ -1,7 +1,7 @@
 //! How fast this machine commits through the database layer: writes of three statements, one writer and 64 at once, on
 //! SQLite and, where `NYLORUN_TEST_POSTGRES_URL` names a server, on PostgreSQL. Beside it, a point read.
 //!
-//! `cargo run --release -p nylorun-store --example commit_rate [seconds]`
+//! `cargo run --release -p nylorun-store --example commit_rate [seconds [PostgreSQL connections that write]]`
 
 use std::error::Error;
 use std::sync::Arc;
@@ -28,20 +28,24 @@ const SELECT_SESSION: &str = "SELECT id, revision FROM rate_session WHERE id = $
 #[tokio::main(worker_threads = 2)]
 async fn main() -> Result<(), Failure> {
     let seconds = std::env::args().nth(1).map_or(Ok(3), |text| text.parse())?;
+    let mut options = DbOptions::default();
+    if let Some(text) = std::env::args().nth(2) {
+        options.postgres_writers = text.parse()?;
+    }
     let folder = std::env::temp_dir().join(format!("commit-rate-{}", std::process::id()));
     std::fs::create_dir_all(&folder)?;
     let sqlite = DatabaseUrl::Sqlite(folder.join("rate.db"));
-    measure(&sqlite, Duration::from_secs(seconds)).await?;
+    measure(&sqlite, &options, Duration::from_secs(seconds)).await?;
     std::fs::remove_dir_all(&folder)?;
     match std::env::var("NYLORUN_TEST_POSTGRES_URL") {
-        Ok(url) => measure(&url.parse()?, Duration::from_secs(seconds)).await?,
+        Ok(url) => measure(&url.parse()?, &options, Duration::from_secs(seconds)).await?,
         Err(_) => println!("PostgreSQL: skipped, NYLORUN_TEST_POSTGRES_URL is not set"),
     }
     Ok(())
 }
 
-async fn measure(url: &DatabaseUrl, span: Duration) -> Result<(), Failure> {
-    let db = Arc::new(Db::open(url, &DbOptions::default()).await?);
+async fn measure(url: &DatabaseUrl, options: &DbOptions, span: Duration) -> Result<(), Failure> {
+    let db = Arc::new(Db::open(url, options).await?);
     let name = match db.dialect() {
         Dialect::Sqlite => "SQLite",
         Dialect::Postgres => "PostgreSQL",

@@ -7,8 +7,8 @@ use nylorun_domain::time::Millis;
 use crate::db::Statement;
 use crate::{Store, StoreError, params};
 
-const INSERT: &str = "INSERT INTO commands (session_id, idempotency_key, body_hash, request_id, turn_id, seq, created_at) \
-     VALUES ($1, $2, $3, $4, $5, $6, $7)";
+const INSERT: &str = "INSERT INTO commands (session_id, idempotency_key, body_hash, request_id, turn_id, seq, \
+     created_at) VALUES ($1, $2, $3, $4, $5, $6, $7)";
 const GET: &str = "SELECT idempotency_key, body_hash, request_id, turn_id, seq, created_at FROM commands \
      WHERE session_id = $1 AND idempotency_key = $2";
 

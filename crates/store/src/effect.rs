@@ -24,8 +24,8 @@ const FORGET: &str = "DELETE FROM effects WHERE session_id = $1 AND id = $2";
 macro_rules! select {
     ($rest:literal) => {
         concat!(
-            "SELECT session_id, id, turn_id, segment, kind, invocation_id, call_id, tool_name, capability_id, request_hash, \
-             status, outcome, error FROM effects WHERE ",
+            "SELECT session_id, id, turn_id, segment, kind, invocation_id, call_id, tool_name, capability_id, \
+             request_hash, status, outcome, error FROM effects WHERE ",
             $rest
         )
     };

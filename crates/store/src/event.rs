@@ -15,7 +15,8 @@ use crate::{Store, StoreError, params};
 
 const INSERT: &str = "INSERT INTO events (session_id, seq, type, visibility, body, committed_at) VALUES";
 const COLUMNS: usize = 6;
-const RANGE: &str = "SELECT seq, type, visibility, body, committed_at FROM events WHERE session_id = $1 AND seq > $2 ORDER BY seq LIMIT $3";
+const RANGE: &str = "SELECT seq, type, visibility, body, committed_at FROM events WHERE session_id = $1 AND seq > $2 \
+     ORDER BY seq LIMIT $3";
 const ONE: &str = "SELECT seq, type, visibility, body, committed_at FROM events WHERE session_id = $1 AND seq = $2";
 const TRANSCRIPT: &str =
     "SELECT body FROM events WHERE session_id = $1 AND seq >= $2 AND type = 'transcript.updated' ORDER BY seq";

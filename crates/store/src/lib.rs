@@ -1,7 +1,7 @@
 //! One concrete store over SQLite and PostgreSQL: it executes decided changes and answers reads. One file a resource.
 //!
-//! Absent here, on purpose: rules. What may happen is decided in `domain`; a change that finds its precondition gone fails as a
-//! whole, and its caller loads and decides again.
+//! Absent here, on purpose: rules. What may happen is decided in `domain`; a change that finds its precondition gone
+//! fails as a whole, and its caller loads and decides again.
 
 pub mod db;
 mod migrate;
@@ -62,8 +62,8 @@ impl Store {
     }
 }
 
-/// Every SQL text of this crate, for the test that prepares each on both databases. Multi-row inserts stand for one and for
-/// three rows.
+/// Every SQL text of this crate, for the test that prepares each on both databases. Multi-row inserts stand for one and
+/// for three rows.
 pub fn all_sql() -> Vec<String> {
     let fixed =
         [agent::SQL, command::SQL, effect::SQL, event::SQL, session::SQL, tenant::SQL, wake::SQL, workspace::SQL];

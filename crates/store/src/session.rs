@@ -19,20 +19,21 @@ use crate::{
 pub const STALE_SESSION: Guard = Guard("session revision");
 
 const INSERT: &str = "INSERT INTO sessions (id, agent_id, owner_user_id, definition_hash, manifest_hash, \
-     implementation_version, identity_hash, info, vault_ids, credential_selections, workspace, sandbox_source, created_at, \
-     status, active_turn_id, last_turn_id, segment, input_seq, turn_manifest_hash, history_from, epoch, owner, head, rev, \
-     last_event_at, error) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, \
-     $21, $22, $23, $24, $25, $26)";
+     implementation_version, identity_hash, info, vault_ids, credential_selections, workspace, sandbox_source, \
+     created_at, status, active_turn_id, last_turn_id, segment, input_seq, turn_manifest_hash, history_from, \
+     epoch, owner, head, rev, last_event_at, error) VALUES \
+     ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, \
+     $18, $19, $20, $21, $22, $23, $24, $25, $26)";
 const UPDATE: &str = "UPDATE sessions SET status = $1, active_turn_id = $2, last_turn_id = $3, segment = $4, \
      input_seq = $5, turn_manifest_hash = $6, history_from = $7, epoch = $8, owner = $9, head = $10, rev = $11, \
      last_event_at = $12, error = $13, vault_ids = $14, credential_selections = $15 WHERE id = $16 AND rev = $17";
 macro_rules! select {
     ($rest:literal) => {
         concat!(
-            "SELECT id, agent_id, owner_user_id, definition_hash, manifest_hash, implementation_version, identity_hash, \
-             info, vault_ids, credential_selections, workspace, sandbox_source, created_at, status, active_turn_id, \
-             last_turn_id, segment, input_seq, turn_manifest_hash, history_from, epoch, owner, head, rev, last_event_at, \
-             error FROM sessions ",
+            "SELECT id, agent_id, owner_user_id, definition_hash, manifest_hash, implementation_version, \
+             identity_hash, info, vault_ids, credential_selections, workspace, sandbox_source, created_at, status, \
+             active_turn_id, last_turn_id, segment, input_seq, turn_manifest_hash, history_from, epoch, owner, head, \
+             rev, last_event_at, error FROM sessions ",
             $rest
         )
     };
@@ -99,8 +100,8 @@ impl Store {
 
     /// Commits one change of a session: row, events, journal, outbox and ledger together or not at all.
     ///
-    /// [`WriteError::Guard`] with [`STALE_SESSION`]: the row changed meanwhile. [`WriteError::Duplicate`] in `commands`: the
-    /// same idempotency key was accepted meanwhile. Both: load again and decide again.
+    /// [`WriteError::Guard`] with [`STALE_SESSION`]: the row changed meanwhile. [`WriteError::Duplicate`] in
+    /// `commands`: the same idempotency key was accepted meanwhile. Both: load again and decide again.
     ///
     /// Answers the events as they are stored: each is encoded once, and followers share it.
     pub async fn session_commit(&self, change: &SessionChange) -> Result<Vec<Arc<StoredEvent>>, WriteError> {

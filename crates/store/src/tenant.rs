@@ -14,7 +14,8 @@ const PUT_SETTING: &str =
 const SEED_SETTING: &str = "INSERT INTO settings (key, value) VALUES ($1, $2) ON CONFLICT (key) DO NOTHING";
 const DELETE_SETTING: &str = "DELETE FROM settings WHERE key = $1";
 const PUT_PRINCIPAL: &str = "INSERT INTO principals (id, role, token_hash, created_at) VALUES ($1, $2, $3, $4) \
-     ON CONFLICT (id) DO UPDATE SET token_hash = excluded.token_hash, created_at = excluded.created_at, role = excluded.role";
+     ON CONFLICT (id) DO UPDATE SET token_hash = excluded.token_hash, \
+     created_at = excluded.created_at, role = excluded.role";
 const FIND_PRINCIPAL: &str = "SELECT id, role, token_hash, created_at FROM principals WHERE token_hash = $1";
 const GET_PRINCIPAL: &str = "SELECT id, role, token_hash, created_at FROM principals WHERE id = $1";
 const LIST_PRINCIPALS: &str = "SELECT id, role, token_hash, created_at FROM principals ORDER BY id";
@@ -22,15 +23,15 @@ const DELETE_PRINCIPAL: &str = "DELETE FROM principals WHERE id = $1";
 const DEACTIVATE_PROVIDERS: &str = "UPDATE model_providers SET is_active = 0 WHERE is_active = 1";
 const ACTIVATE_PROVIDER: &str = "UPDATE model_providers SET is_active = 1, model = $1, base_url = $2, updated_at = $3 \
      WHERE provider = $4";
-const PUT_PROVIDER: &str = "INSERT INTO model_providers (provider, model, base_url, settings, auth_type, kek_id, nonce, \
-     wrapped_dek, ciphertext, is_active, updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 1, $10) \
-     ON CONFLICT (provider) DO UPDATE SET model = excluded.model, base_url = excluded.base_url, settings = excluded.settings, \
-     auth_type = excluded.auth_type, kek_id = excluded.kek_id, nonce = excluded.nonce, wrapped_dek = excluded.wrapped_dek, \
-     ciphertext = excluded.ciphertext, is_active = 1, updated_at = excluded.updated_at";
-const LIST_PROVIDERS: &str = "SELECT provider, model, base_url, settings, auth_type, kek_id, nonce, wrapped_dek, ciphertext, \
-     is_active, updated_at FROM model_providers ORDER BY provider";
-const ACTIVE_PROVIDER: &str = "SELECT provider, model, base_url, settings, auth_type, kek_id, nonce, wrapped_dek, ciphertext, \
-     is_active, updated_at FROM model_providers WHERE is_active = 1";
+const PUT_PROVIDER: &str = "INSERT INTO model_providers (provider, model, base_url, settings, auth_type, kek_id, \
+     nonce, wrapped_dek, ciphertext, is_active, updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 1, $10) \
+     ON CONFLICT (provider) DO UPDATE SET model = excluded.model, base_url = excluded.base_url, settings = \
+     excluded.settings, auth_type = excluded.auth_type, kek_id = excluded.kek_id, nonce = excluded.nonce, wrapped_dek \
+     = excluded.wrapped_dek, ciphertext = excluded.ciphertext, is_active = 1, updated_at = excluded.updated_at";
+const LIST_PROVIDERS: &str = "SELECT provider, model, base_url, settings, auth_type, kek_id, nonce, wrapped_dek, \
+     ciphertext, is_active, updated_at FROM model_providers ORDER BY provider";
+const ACTIVE_PROVIDER: &str = "SELECT provider, model, base_url, settings, auth_type, kek_id, nonce, wrapped_dek, \
+     ciphertext, is_active, updated_at FROM model_providers WHERE is_active = 1";
 
 pub(crate) const SQL: &[&str] = &[
     GET_SETTING,

@@ -6,8 +6,9 @@ use crate::db::{Statement, Val};
 use crate::params;
 use crate::rows::{insert_rows, values_sql};
 
-const INSERT: &str = "INSERT INTO model_usage (id, effect_id, session_id, turn_id, agent_id, provider, model, outcome, duplicate, \
-     reported, input_tokens, output_tokens, total_tokens, cached_tokens, cache_write_tokens, reasoning_tokens, cost_nano_usd, \
+const INSERT: &str = "INSERT INTO model_usage (id, effect_id, session_id, turn_id, agent_id, provider, model, \
+     outcome, duplicate, reported, \
+     input_tokens, output_tokens, total_tokens, cached_tokens, cache_write_tokens, reasoning_tokens, cost_nano_usd, \
      created_at) VALUES";
 const COLUMNS: usize = 18;
 

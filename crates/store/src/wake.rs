@@ -36,8 +36,9 @@ impl Store {
         Ok(rows.first().map(|row| row.int(0)).transpose()?.map(Millis))
     }
 
-    /// Whether a worker other than the caller's own is known to be gone (`decisions.md`, Takeover). On SQLite the caller holds the
-    /// home directory's lock, so every other worker is; on PostgreSQL a worker holds a lock on its own connection.
+    /// Whether a worker other than the caller's own is known to be gone (`decisions.md`, Takeover). On SQLite the
+    /// caller holds the home directory's lock, so every other worker is; on PostgreSQL a worker holds a lock on its own
+    /// connection.
     pub async fn worker_is_gone(&self, worker: &WorkerId) -> Result<bool, StoreError> {
         Ok(self.db.is_worker_gone(worker.as_str()).await?)
     }

@@ -8,13 +8,13 @@ use crate::db::{DbError, Row, Statement};
 use crate::session::unknown_word;
 use crate::{Store, StoreError, WriteError, params};
 
-const UPSERT: &str = "INSERT INTO workspaces (key, session_id, environment_id, backend, image, state, created_at, updated_at) \
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (key) DO UPDATE SET backend = excluded.backend, \
+const UPSERT: &str = "INSERT INTO workspaces (key, session_id, environment_id, backend, image, state, created_at, \
+     updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (key) DO UPDATE SET backend = excluded.backend, \
      image = excluded.image, state = excluded.state, updated_at = excluded.updated_at";
-const GET: &str = "SELECT key, session_id, environment_id, backend, image, state, created_at, updated_at FROM workspaces \
-     WHERE key = $1";
-const LIST: &str = "SELECT key, session_id, environment_id, backend, image, state, created_at, updated_at FROM workspaces \
-     ORDER BY key";
+const GET: &str = "SELECT key, session_id, environment_id, backend, image, state, created_at, updated_at FROM \
+     workspaces WHERE key = $1";
+const LIST: &str = "SELECT key, session_id, environment_id, backend, image, state, created_at, updated_at FROM \
+     workspaces ORDER BY key";
 const DELETE: &str = "DELETE FROM workspaces WHERE key = $1";
 const COUNT: &str = "SELECT count(*) FROM workspaces";
 

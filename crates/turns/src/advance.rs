@@ -21,7 +21,8 @@ use crate::load::{self, LoadError, Manifests};
 /// How long an owner may be silent before its sessions are taken over (engine b.4).
 pub(crate) const LEASE: Duration = Duration::from_secs(30);
 
-/// How soon to look again at a session whose owner seems to be alive: a dead one is known by its lock, shortly after it died.
+/// How soon to look again at a session whose owner seems to be alive: a dead one is known by its lock, shortly after it
+/// died.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// What an advance needs.

@@ -10,6 +10,7 @@ use nylorun_domain::turn::{Journal, Step, StepError, step};
 use nylorun_ports::BoxFuture;
 use nylorun_ports::models::Delta;
 use nylorun_ports::run::{CoreError, RunCore};
+use nylorun_store::StoreError;
 use tokio::sync::Mutex;
 
 use crate::clock::stamp;
@@ -73,29 +74,31 @@ impl SessionCore {
                     *state = State { base: Base::Taken(Box::new(change.session)), journal };
                     return Ok(answers);
                 }
-                Err(CommitError::Stale) => state.base = Base::Taken(Box::new(self.reload(&state.base).await?)),
+                Err(CommitError::Stale) => *state = self.reload(&state).await?,
                 Err(CommitError::Store(error)) => return Err(CoreError::Unavailable(error.to_string())),
             }
         }
     }
 
     /// The row changed under the run: it goes on only if the run still holds it.
-    async fn reload(&self, base: &Base) -> Result<Session, CoreError> {
-        match base {
+    async fn reload(&self, state: &State) -> Result<State, CoreError> {
+        match state.base {
             // Decided on an older row: the advance begins again.
             Base::Taking(_) => return Err(CoreError::OwnershipLost),
             Base::Taken(_) => {}
         }
-        let session = self.committer.store().session_get(&self.session).await;
-        let session = session.map_err(|error| CoreError::Unavailable(error.to_string()))?;
+        let store = self.committer.store();
+        let unavailable = |error: StoreError| CoreError::Unavailable(error.to_string());
+        let session = store.session_get(&self.session).await.map_err(unavailable)?;
         let session = session.ok_or(CoreError::OwnershipLost)?;
         if session.epoch != self.epoch {
-            Err(CoreError::OwnershipLost)
-        } else if session.active_turn_id.as_ref() != Some(&self.turn) {
-            Err(CoreError::TurnCancelled)
-        } else {
-            Ok(session)
+            return Err(CoreError::OwnershipLost);
         }
+        if session.active_turn_id.as_ref() != Some(&self.turn) {
+            return Err(CoreError::TurnCancelled);
+        }
+        let rows = store.effect_list(&self.session, &self.turn).await.map_err(unavailable)?;
+        Ok(State { base: Base::Taken(Box::new(session)), journal: state.journal.clone().refreshed(rows) })
     }
 }
 

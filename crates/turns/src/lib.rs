@@ -1,6 +1,7 @@
 //! Advancing turns: who takes a session, how its steps are committed, what happens when a process dies.
 //!
-//! Modules stand in reading order. Absent here, on purpose: rules (`domain::turn` decides) and engines (a harness runs them).
+//! Modules stand in reading order. Absent here, on purpose: rules (`domain::turn` decides) and engines (a harness runs
+//! them).
 
 mod advance;
 mod clock;

@@ -1,4 +1,5 @@
-//! Reading what a run starts from: a snapshot of the row, the journal of its turn, and the transcript folded from the record.
+//! Reading what a run starts from: a snapshot of the row, the journal of its turn, and the transcript folded from the
+//! record.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};

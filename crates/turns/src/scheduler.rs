@@ -104,7 +104,8 @@ impl Scheduler {
         }
     }
 
-    /// Gives up every advance without another write: this process may not be the owner any more. The sweep finds what is left.
+    /// Gives up every advance without another write: this process may not be the owner any more. The sweep finds what
+    /// is left.
     pub fn abandon(&self) {
         for running in self.sessions().running.values() {
             running.abort.abort(AbortKind::OwnershipLost);

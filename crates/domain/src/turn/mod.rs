@@ -1,6 +1,7 @@
 //! The pure decisions on a session's turns: given its row and a request, what one transaction does, or why not.
 //!
-//! In the order of a turn's life: a message begins it, an owner takes it, steps record it, and a cancel or a settling ends its waits.
+//! In the order of a turn's life: a message begins it, an owner takes it, steps record it, and a cancel or a settling
+//! ends its waits.
 
 mod cancel;
 mod message;
@@ -46,7 +47,8 @@ impl CommandHead {
 pub enum Refusal {
     /// Another turn is not done.
     #[error(
-        "the session has active or unresolved work; wait for its turn to end, cancel it, or settle its uncertain effects"
+        "the session has active or unresolved work; wait for its turn to end, cancel it, \
+         or settle its uncertain effects"
     )]
     Busy {
         /// The turn.

@@ -1,8 +1,10 @@
-//! One step of a turn: outcomes in hand and what comes next, as one change (architecture, "One port call carries both halves").
+//! One step of a turn: outcomes in hand and what comes next, as one change (architecture, "One port call carries both
+//! halves").
 
 use std::collections::HashMap;
 
-use crate::change::{EffectChange, EffectRow, EffectTool, SessionChange, Stamp};
+use super::message::wake;
+use crate::change::{EffectChange, EffectRow, EffectTool, SessionChange, Stamp, WakeReason};
 use crate::effect::{Effect, EffectOutcome, EffectRequest, EffectStatus};
 use crate::event::{Payload, Source};
 use crate::id::{EffectId, TurnId};
@@ -23,6 +25,12 @@ impl Journal {
     /// The journal of these rows.
     pub fn of(rows: Vec<EffectRow>) -> Self {
         Self { rows: rows.into_iter().map(|row| (row.id.clone(), row)).collect(), repeated: Vec::new() }
+    }
+
+    /// The same run's journal, read again: somebody may have settled uncertain effects meanwhile.
+    #[must_use]
+    pub fn refreshed(self, rows: Vec<EffectRow>) -> Self {
+        Self { repeated: self.repeated, ..Self::of(rows) }
     }
 
     /// Its rows, in no order.
@@ -56,7 +64,8 @@ pub enum StepError {
     UnknownEffect(EffectId),
 }
 
-/// Decides one step of `turn` upon `change`, which begins as the session's row, or as its take that is not yet committed.
+/// Decides one step of `turn` upon `change`, which begins as the session's row, or as its take that is not yet
+/// committed.
 pub fn step(
     change: SessionChange,
     turn: &TurnId,
@@ -225,7 +234,7 @@ impl Step {
         session.owner = None;
         let (status, payload) = match &output.end {
             TurnEnd::Uncertain => {
-                session.status = Status::Uncertain;
+                self.wait_to_be_settled(stamp);
                 return;
             }
             TurnEnd::Completed { output } => (Status::Completed, Payload::TurnCompleted { output: output.clone() }),
@@ -241,6 +250,16 @@ impl Step {
         session.turn_manifest_hash = None;
         self.change.event(Source::Loop, Some(turn.clone()), payload, stamp);
         self.slim_turn(turn);
+    }
+
+    /// The turn waits, unless somebody settled its effects while others were still running.
+    fn wait_to_be_settled(&mut self, stamp: &Stamp<'_>) {
+        let waits = self.journal.rows.values().any(|row| row.status == EffectStatus::Uncertain);
+        let session = &mut self.change.session;
+        session.status = if waits { Status::Uncertain } else { Status::Runnable };
+        if !waits {
+            self.change.wake = wake(&self.change.session, WakeReason::Settle, stamp);
+        }
     }
 
     /// Drops what earlier steps kept for a replay; this step's own outcomes were never kept.

@@ -57,7 +57,8 @@ pub fn take(session: &Session, owner: Owner, effects: &[EffectRow], worker: &Wor
     Take::Taken(Box::new(change))
 }
 
-/// Gives a session back without settling anything: the process stops. What was still running and may not run again is uncertain.
+/// Gives a session back without settling anything: the process stops. What was still running and may not run again is
+/// uncertain.
 pub fn release(session: &Session, effects: &[EffectRow], stamp: &Stamp<'_>) -> SessionChange {
     let mut change = SessionChange::of(session);
     change.session.owner = None;

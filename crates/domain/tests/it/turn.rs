@@ -339,6 +339,18 @@ fn a_lost_answer_is_uncertain_and_an_uncertain_turn_stays_active() {
 }
 
 #[test]
+fn a_turn_whose_effects_were_settled_while_others_ran_goes_on() {
+    let settled = intended(&[tool_effect("1", WorkspaceTool::Bash)]);
+    let rows = rows(&settled).into_iter().map(|row| EffectRow { status: EffectStatus::Completed, ..row });
+    let journal = settled.clone().refreshed(rows.collect());
+    let output = TurnOutput { end: TurnEnd::Uncertain, edits: vec![] };
+    let base = SessionChange::of(&session(Status::Running));
+    let step = decide(|stamp| step(base, &turn(), &journal, vec![], &Next::Output(output), stamp)).expect("an output");
+    assert_eq!((step.change.session.status, step.change.session.owner), (Status::Runnable, None));
+    assert!(matches!(step.change.wake, WakeChange::Put(_)));
+}
+
+#[test]
 fn a_cancelled_turn_takes_no_step() {
     let base = SessionChange::of(&session(Status::Cancelled));
     let refused = decide(|stamp| step(base, &turn(), &Journal::default(), vec![], &Next::Nothing, stamp));

@@ -79,7 +79,7 @@ async fn save(args: SaveArgs) -> Result<(), Failure> {
     let saved = client.save_agent(id, &manifest, &version).await?;
     args.output.print(&saved, |saved| {
         let (id, hash) = (visible(&saved.agent_id), one_line(&saved.manifest_hash, 12));
-        format!("saved {id} (manifest {hash} version {})\n", visible(&saved.implementation_version))
+        format!("saved {id} (manifest {hash}, version {})\n", visible(&saved.implementation_version))
     })
 }
 

@@ -67,11 +67,6 @@ impl Failure {
         Self { exit: Exit::NotRunning, ..Self::new(what) }
     }
 
-    /// A command that this version does not have yet.
-    pub(crate) fn not_built(command: &str) -> Self {
-        Self::new(format!("`{command}` is not built yet"))
-    }
-
     /// The failure has been told already; only the exit code is left to give.
     pub(crate) fn told() -> Self {
         Self::new("")

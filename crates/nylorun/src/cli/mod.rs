@@ -25,7 +25,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 pub(crate) use args::{DemoArgs, MigrateArgs, ModelName, OpenapiArgs, OpenapiDocument, ServeArgs, ShellArgs};
-pub(crate) use failure::{Exit, Failure};
+pub(crate) use failure::Failure;
 pub(crate) use home::{CredentialsFile, HomeArgs, HostFile, NamedKey, read as read_file};
 pub(crate) use key::KeyRole;
 

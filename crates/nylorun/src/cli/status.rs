@@ -100,7 +100,7 @@ fn lines_of(status: &TenantStatus) -> Vec<(&'static str, String)> {
         ("model", model::current(&status.model)),
         ("agents", agents.to_string()),
         ("sessions", sessions),
-        ("workspaces", visible(backend.unwrap_or("no backend"))),
+        ("workspaces", visible(backend.unwrap_or("backend chosen by the server"))),
     ]
 }
 

@@ -33,7 +33,8 @@ enum Colours {
 }
 
 impl Style {
-    /// Without colours.
+    /// Without colours, for tests.
+    #[cfg(test)]
     pub(crate) fn plain() -> Self {
         Self { colours: Colours::Off }
     }

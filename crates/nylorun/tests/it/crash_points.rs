@@ -1,13 +1,15 @@
 //! The process is ended at every durable step, before it is applied and after it was: the final record is the same.
 
 use std::path::Path;
-use std::time::Duration;
+use std::sync::Arc;
 
-use nylorun_client::Error;
+use nylorun_domain::id::{SessionId, TenantId};
+use nylorun_domain::time::Millis;
+use nylorun_store::NewTenant;
 use nylorun_store::db::DatabaseUrl;
 
 use crate::database::{Database, postgres};
-use crate::drill::{self, Progress, Record};
+use crate::drill::{self, Left, Record};
 use crate::server::{Server, Setup};
 
 /// More durable steps than the scenario has: a loop that goes further has lost its end.
@@ -49,7 +51,7 @@ async fn undisturbed(database: &Database) -> Record {
     let server = database.setup(Setup::new(home.path())).start();
     drill::prepare(&server).await.expect("it is undisturbed");
     drill::begin(&server.client(), "calm", &drill::script(0)).await.expect("it is undisturbed");
-    until_ended(&server, home.path(), "calm").await.expect("it is undisturbed");
+    drill::see_to_its_end(&server.client(), home.path(), "calm").await.expect("it is undisturbed");
     let events = server.client().session("calm").history(None, None).await.expect("it is undisturbed").items;
     assert!(server.stop().success(), "a clean stop exits with 0");
     Record::of(&events)
@@ -73,18 +75,10 @@ async fn crash_at(step: u32, side: &str, database: &Database, undisturbed: &Reco
     survived
 }
 
-async fn scenario(server: &Server, home: &Path, id: &str) -> Result<(), Error> {
+async fn scenario(server: &Server, home: &Path, id: &str) -> Result<(), Left> {
     drill::prepare(server).await?;
     drill::begin(&server.client(), id, &drill::script(0)).await?;
-    until_ended(server, home, id).await
-}
-
-async fn until_ended(server: &Server, home: &Path, id: &str) -> Result<(), Error> {
-    let client = server.client();
-    while drill::look(&client, home, id).await? == Progress::Working {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-    Ok(())
+    drill::see_to_its_end(&server.client(), home, id).await
 }
 
 /// Every event of the record, internal ones included: numbered from 0 without a gap.
@@ -93,10 +87,11 @@ async fn check_numbers(database: &Database, home: &Path, id: &str) {
         Database::Sqlite => DatabaseUrl::Sqlite(home.join("tenant/nylorun.db")),
         Database::Postgres(url) => url.parse().expect("the URL was used before"),
     };
-    let db = nylorun_store::Db::open(&url, &Default::default()).await.expect("the server is gone");
-    let rows = db.query("SELECT seq FROM events WHERE session_id = $1 ORDER BY seq", vec![id.into()]).await;
-    let numbers: Vec<i64> =
-        rows.expect("the record is there").iter().map(|row| row.int(0).expect("a number")).collect();
+    let db = Arc::new(nylorun_store::Db::open(&url, &Default::default()).await.expect("the server is gone"));
+    let fresh = NewTenant { id: TenantId::from_trusted("tn_"), name: String::new(), created_at: Millis(0) };
+    let store = nylorun_store::Store::open(Arc::clone(&db), &fresh).await.expect("the tenant is there");
+    let events = store.event_range(&SessionId::from_trusted(id), -1, 1_000).await.expect("the record is there");
+    let numbers: Vec<i64> = events.iter().map(|event| event.seq).collect();
     let wanted = 0..i64::try_from(numbers.len()).expect("a record is not that long");
     assert_eq!(numbers, wanted.collect::<Vec<_>>());
     db.close().await;

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use nylorun_client::{
-    Client, Command, CommandKind, Content, Environment, Error, Event, InlineEnvironment, OpenSession, Seed,
-    SessionStatus, Settle, Settlement, TenantClient,
+    Client, Command, CommandKind, Content, Environment, Error, Event, Follow, InlineEnvironment, OpenSession, Seed,
+    Settle, Settlement, TenantClient, Update,
 };
 use serde_json::{Value, json};
 
@@ -13,8 +13,8 @@ use crate::server::Server;
 
 pub(crate) const AGENT: &str = "drill";
 
-/// A turn of four model steps and five tool calls, three of them commands that must not run twice. What is read is the same
-/// whenever it is read, since a read whose answer was lost runs again.
+/// A turn of four model steps and five tool calls, three of them commands that must not run twice. What is read is the
+/// same whenever it is read, since a read whose answer was lost runs again.
 pub(crate) fn script(delay_ms: u64) -> String {
     let bash =
         |word: &str| json!({"name": "bash", "input": {"command": format!("echo kept > notes; echo {word} >> marks")}});
@@ -51,34 +51,47 @@ pub(crate) async fn begin(client: &Client, id: &str, script: &str) -> Result<(),
     Ok(())
 }
 
-/// Where a drill's turn stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Progress {
-    Working,
-    Ended,
+/// Why looking after a turn ended before the turn did.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Left {
+    /// The server went away.
+    #[error("the server went away")]
+    Gone,
+    /// It refused something.
+    #[error(transparent)]
+    Refused(#[from] Error),
 }
 
-/// Looks at the session, and settles what is uncertain: by looking at what the command would have left.
-pub(crate) async fn look(client: &Client, home: &Path, id: &str) -> Result<Progress, Error> {
-    let session = client.session(id);
-    let view = session.view().await?;
-    match view.status {
-        SessionStatus::Completed => Ok(Progress::Ended),
-        SessionStatus::Uncertain => {
-            for effect in &view.uncertain_effects {
-                let asked = uncertain_word(&session.history(None, None).await?.items);
-                let settlement = if marks(home, id).contains(&asked) {
-                    Settlement::Value(json!({"exitCode": 0, "stdout": "", "stderr": ""}))
-                } else {
-                    Settlement::Retry
-                };
-                session.settle(&Settle::new(&effect.effect_id, settlement)?).await?;
-            }
-            Ok(Progress::Working)
+/// Follows the session's turn until it has completed, and settles what is uncertain meanwhile.
+pub(crate) async fn see_to_its_end(client: &Client, home: &Path, id: &str) -> Result<(), Left> {
+    let mut events = client.session(id).events(Follow::default());
+    loop {
+        match events.next().await.expect("a stream ends with an error")? {
+            Update::Interrupted { .. } => return Err(Left::Gone),
+            Update::Delta(_) => {}
+            Update::Event(event) => match event.kind.as_str() {
+                "turn.completed" => return Ok(()),
+                "turn.failed" | "turn.cancelled" => panic!("session {id}: {}", event.text),
+                "effect.uncertain" => settle(client, home, id).await?,
+                _ => {}
+            },
         }
-        SessionStatus::Runnable | SessionStatus::Running => Ok(Progress::Working),
-        other => panic!("session {id} is {other}: {:?}", view.error),
     }
+}
+
+/// Settles what is uncertain, by looking at what the command would have left.
+pub(crate) async fn settle(client: &Client, home: &Path, id: &str) -> Result<(), Error> {
+    let session = client.session(id);
+    for effect in &session.view().await?.uncertain_effects {
+        let asked = uncertain_word(&session.history(None, None).await?.items);
+        let settlement = if marks(home, id).contains(&asked) {
+            Settlement::Value(json!({"exitCode": 0, "stdout": "", "stderr": ""}))
+        } else {
+            Settlement::Retry
+        };
+        session.settle(&Settle::new(&effect.effect_id, settlement)?).await?;
+    }
+    Ok(())
 }
 
 /// The word that the last asked command writes: a step has one command, so that is the uncertain one.

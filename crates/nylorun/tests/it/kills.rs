@@ -9,7 +9,7 @@ use std::time::Duration;
 use nylorun_client::{Client, Error};
 
 use crate::database::{Database, postgres};
-use crate::drill::{self, Progress, Record};
+use crate::drill::{self, Left, Record};
 use crate::server::Setup;
 
 const SESSIONS_AT_ONCE: usize = 4;
@@ -50,7 +50,9 @@ async fn survive(database: Database) {
     let mut random = SEED;
     let mut slowest = Duration::ZERO;
     for _ in 0..kills() {
-        tokio::time::sleep(Duration::from_millis(20 + next(&mut random) % 180)).await;
+        // The moment itself is random: there is no condition to wait for.
+        let moment = Duration::from_millis(20 + next(&mut random) % 180);
+        assert!(tokio::time::timeout(moment, std::future::pending::<()>()).await.is_err());
         server.kill();
         server = setup.start();
         slowest = slowest.max(server.started_in);
@@ -87,17 +89,18 @@ async fn use_it(client: Client, home: std::path::PathBuf, user: usize, more: Arc
 async fn until_it_is_done(client: &Client, home: &Path, id: &str) {
     loop {
         match try_once(client, home, id).await {
-            Ok(Progress::Ended) => return,
-            Ok(Progress::Working) => {}
-            Err(error) => assert!(is_the_server_gone(&error), "session {id}: {error}"),
+            Ok(()) => return,
+            Err(Left::Gone) => {}
+            Err(Left::Refused(error)) => assert!(is_the_server_gone(&error), "session {id}: {error}"),
         }
-        tokio::time::sleep(Duration::from_millis(10)).await;
+        // The server is being started again: this gives the processor to it.
+        tokio::task::yield_now().await;
     }
 }
 
-async fn try_once(client: &Client, home: &Path, id: &str) -> Result<Progress, Error> {
+async fn try_once(client: &Client, home: &Path, id: &str) -> Result<(), Left> {
     drill::begin(client, id, &drill::script(15)).await?;
-    drill::look(client, home, id).await
+    drill::see_to_its_end(client, home, id).await
 }
 
 /// A dead server refuses connections or cuts them off; anything else is a fault.

@@ -7,13 +7,13 @@ use nylorun_store::db::{Db, Row};
 
 use crate::db_support::{each, postgres, sqlite};
 
-const SQLITE_COLUMNS: &str = "SELECT t.name, c.name, c.type, 1 - c.\"notnull\", c.pk, c.dflt_value FROM sqlite_schema t \
-     JOIN pragma_table_xinfo(t.name) c WHERE t.type = 'table' AND t.name NOT LIKE 'sqlite_%'";
-const SQLITE_INDEXES: &str = "SELECT t.name, i.name, i.\"unique\", i.partial, c.seqno, c.name, c.\"desc\" FROM sqlite_schema t \
-     JOIN pragma_index_list(t.name) i JOIN pragma_index_xinfo(i.name) c \
+const SQLITE_COLUMNS: &str = "SELECT t.name, c.name, c.type, 1 - c.\"notnull\", c.pk, c.dflt_value \
+     FROM sqlite_schema t JOIN pragma_table_xinfo(t.name) c WHERE t.type = 'table' AND t.name NOT LIKE 'sqlite_%'";
+const SQLITE_INDEXES: &str = "SELECT t.name, i.name, i.\"unique\", i.partial, c.seqno, c.name, c.\"desc\" \
+     FROM sqlite_schema t JOIN pragma_index_list(t.name) i JOIN pragma_index_xinfo(i.name) c \
      WHERE t.type = 'table' AND i.origin <> 'pk' AND c.key = 1 ORDER BY t.name, i.name, c.seqno";
-const SQLITE_FOREIGN: &str = "SELECT t.name, f.\"from\", f.\"table\", f.\"to\", lower(f.on_delete) FROM sqlite_schema t \
-     JOIN pragma_foreign_key_list(t.name) f WHERE t.type = 'table'";
+const SQLITE_FOREIGN: &str = "SELECT t.name, f.\"from\", f.\"table\", f.\"to\", lower(f.on_delete) \
+     FROM sqlite_schema t JOIN pragma_foreign_key_list(t.name) f WHERE t.type = 'table'";
 
 const POSTGRES_COLUMNS: &str = "SELECT t.relname, a.attname, format_type(a.atttypid, a.atttypmod), \
      CASE WHEN a.attnotnull THEN 0 ELSE 1 END, COALESCE(array_position(p.conkey, a.attnum), 0), \

@@ -67,5 +67,6 @@ pub(super) fn whole_stdin() -> Result<String, Failure> {
         return Err(Failure::usage("standard input holds no message")
             .remedy("pass it with --message TEXT, or run `nylorun chat AGENT` on a terminal"));
     }
-    Ok(text)
+    // The last line's end is the shell's, not the message's.
+    Ok(text.trim_end_matches(['\r', '\n']).to_owned())
 }

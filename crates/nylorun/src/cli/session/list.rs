@@ -56,7 +56,14 @@ fn told(page: &SessionPage, now: SystemTime, style: &Style) -> String {
         return "no sessions: `nylorun chat AGENT` opens one\n".to_owned();
     }
     let rows: Vec<[String; 5]> = page.sessions.iter().map(|session| row(session, now)).collect();
-    let mut text = table(["SESSION", "AGENT", "STATUS", "OPENED", "LAST EVENT"], &rows, style);
+    // A server without pages tells no times.
+    let timeless = rows.iter().all(|[.., opened, last_event]| opened.is_empty() && last_event.is_empty());
+    let mut text = if timeless {
+        let rows: Vec<[String; 3]> = rows.into_iter().map(|[id, agent, status, ..]| [id, agent, status]).collect();
+        table(["SESSION", "AGENT", "STATUS"], &rows, style)
+    } else {
+        table(["SESSION", "AGENT", "STATUS", "OPENED", "LAST EVENT"], &rows, style)
+    };
     if let Some(cursor) = &page.next_cursor {
         text.push_str(&format!("more: --after {}\n", visible(cursor)));
     }

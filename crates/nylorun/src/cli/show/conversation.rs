@@ -170,7 +170,7 @@ enum Mark {
 
 fn said(payload: &Value, style: &Style) -> String {
     let said = ["content", "data", "parts"].iter().find_map(|name| payload.get(*name)).map(plain).unwrap_or_default();
-    style.paint(Tone::Strong, &format!("> {}", visible(&said).replace('\n', "\n  ")))
+    style.paint(Tone::Strong, &format!("> {}", visible(said.trim_end()).replace('\n', "\n  ")))
 }
 
 /// The input of a call: its one telling member, or all of it.

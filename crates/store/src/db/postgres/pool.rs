@@ -12,6 +12,9 @@ use crate::db::error::DbError;
 /// A connection that nobody has used for so long is closed.
 const IDLE: Duration = Duration::from_secs(30);
 
+/// How long closing waits for the connections in use.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
+
 /// A pool of at most a fixed number of connections.
 #[derive(Clone)]
 pub(super) struct Pool {
@@ -61,10 +64,10 @@ impl Pool {
         Ok(Pooled { connection, shared: Arc::clone(&self.shared), _permit: permit })
     }
 
-    /// Waits for the connections in use and closes all.
+    /// Waits a while for the connections in use and closes the rest.
     pub(super) async fn close(&self) {
-        // Fails only when it is closed already.
-        let _ = self.shared.permits.acquire_many(self.shared.size).await;
+        // Whoever is still busy then closes its connection itself, when it is done.
+        let _ = tokio::time::timeout(CLOSE_TIMEOUT, self.shared.permits.acquire_many(self.shared.size)).await;
         self.shared.permits.close();
         self.shared.idle().clear();
     }
@@ -73,7 +76,7 @@ impl Pool {
 impl Pooled {
     /// Keeps the connection for the next caller. It must be outside of a transaction.
     pub(super) fn give_back(self) {
-        if !self.connection.is_closed() {
+        if !self.connection.is_closed() && !self.shared.permits.is_closed() {
             self.shared.idle().push(Idle { connection: self.connection, since: Instant::now() });
         }
     }

@@ -118,8 +118,8 @@ fn open_writer(path: &Path, busy_timeout: Duration) -> Result<Connection, DbErro
     let connection = Connection::open_with_flags(path, flags).map_err(|error| execute::failure("open", &error))?;
     connection.busy_timeout(busy_timeout).map_err(|error| execute::failure("open", &error))?;
     use_wal(&connection, busy_timeout)?;
-    let settings = "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY; PRAGMA cache_size = -16384; \
-                    PRAGMA journal_size_limit = 67108864;";
+    let settings = "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY; \
+                    PRAGMA cache_size = -16384; PRAGMA journal_size_limit = 67108864;";
     connection.execute_batch(settings).map_err(|error| execute::failure(settings, &error))?;
     connection.set_prepared_statement_cache_capacity(STATEMENT_CACHE);
     Ok(connection)
