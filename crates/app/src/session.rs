@@ -121,7 +121,7 @@ impl App {
         });
         match updated.await? {
             Updated::Committed(change) => self.view(change.session).await,
-            Updated::Unchanged(session) => self.view(session).await,
+            Updated::Unchanged(session) => self.view(*session).await,
             Updated::Missing => Err(Error::session_not_found()),
             Updated::Refused(error) => Err(error),
         }

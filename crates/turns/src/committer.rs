@@ -83,7 +83,7 @@ impl Committer {
             let Some(session) = self.store.session_get(id).await? else { return Ok(Updated::Missing) };
             let change = match decide(&session) {
                 Ok(Some(change)) => change,
-                Ok(None) => return Ok(Updated::Unchanged(session)),
+                Ok(None) => return Ok(Updated::Unchanged(Box::new(session))),
                 Err(refusal) => return Ok(Updated::Refused(refusal)),
             };
             match self.commit(&change).await {
@@ -101,7 +101,7 @@ pub enum Updated<E> {
     /// There is no such session.
     Missing,
     /// The decision was to do nothing.
-    Unchanged(Session),
+    Unchanged(Box<Session>),
     /// The decision refused.
     Refused(E),
     /// The change was committed.

@@ -211,7 +211,13 @@ async fn nothing_listening_is_unreachable() {
 }
 
 fn three_sessions() -> Value {
-    let session = |id: &str, status: &str| json!({"id": id, "agentId": "a", "ownerUserId": "o", "status": status, "activeTurnId": null});
+    let owned = json!({"agentId": "a", "ownerUserId": "o", "activeTurnId": null});
+    let session = |id: &str, status: &str| {
+        let mut session = owned.clone();
+        session["id"] = json!(id);
+        session["status"] = json!(status);
+        session
+    };
     json!({"sessions": [session("1", "paused"), session("2", "idle"), session("3", "paused")]})
 }
 

@@ -36,7 +36,7 @@ fn session(status: Status) -> Session {
         sandbox_source: None,
         created_at: Millis(0),
         status,
-        active_turn_id: is_active.then(|| turn()),
+        active_turn_id: is_active.then(turn),
         last_turn_id: None,
         segment: 0,
         input_seq: is_active.then_some(0),
@@ -290,7 +290,7 @@ fn a_model_call_that_runs_again_is_counted_as_a_repetition() {
         step_2.expect("an outcome").change.usage[0].repetition
     };
     assert_eq!(count(&Journal::default()), Repetition::First);
-    assert_eq!(count(&intended(&[model.clone()])), Repetition::Duplicate);
+    assert_eq!(count(&intended(std::slice::from_ref(&model))), Repetition::Duplicate);
 }
 
 #[test]

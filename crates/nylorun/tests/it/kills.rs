@@ -13,7 +13,7 @@ use crate::drill::{self, Left, Record};
 use crate::server::Setup;
 
 const SESSIONS_AT_ONCE: usize = 4;
-const SEED: u64 = 0x6e79_6c6f_7275_6e;
+const SEED: u64 = 0x006e_796c_6f72_756e;
 
 /// How often the server is killed: 200 times in CI and in `make drill`, `NYLORUN_DRILL_KILLS` otherwise.
 fn kills() -> u32 {

@@ -1,12 +1,12 @@
 //! The real binary, used as its users use it: started, killed and started again, over HTTP.
 #![expect(
     clippy::expect_used,
-    clippy::unwrap_used,
     clippy::panic,
     clippy::print_stderr,
     reason = "a test's helper fails by panicking, as the test does; what is skipped is said"
 )]
 
+mod chat;
 mod cli;
 mod crash_points;
 mod database;

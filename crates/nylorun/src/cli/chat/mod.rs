@@ -6,10 +6,11 @@ mod turn;
 use std::io::{self, IsTerminal as _, Write as _};
 
 use clap::Args;
-use nylorun_client::{Client, Environment, Error, InlineEnvironment, OpenSession, Session, uuid_v4};
+use nylorun_client::{Client, Environment, Error, InlineEnvironment, OpenSession, SessionStatus, SessionView, uuid_v4};
 
 use super::connect::ConnectArgs;
-use super::failure::Failure;
+use super::failure::{Exit, Failure};
+use super::session::explain;
 use super::show::{EventPrinter, View};
 use super::term::{Style, Tone, visible};
 use input::{Interrupts, Lines};
@@ -25,7 +26,8 @@ Examples:
   git diff | nylorun chat reviewer --json                   one message, events as JSON
 
 Ctrl-C cancels the turn that runs; a second one leaves. /quit leaves. A lost connection is taken up again where it
-broke. Exit code 1: the last turn did not complete.")]
+broke, and so is a turn that ran on while nobody looked. With one message, exit code 1 says that its turn did not
+complete.")]
 pub(crate) struct ChatArgs {
     /// The agent
     agent: String,
@@ -62,27 +64,31 @@ pub(crate) async fn run(args: ChatArgs) -> Result<(), Failure> {
         (None, false) => Some(input::whole_stdin()?),
         (None, true) => None,
     };
-    let session = open(&client, &args).await?;
-    let style = Style::of_stderr();
+    let opened = open(&client, &args).await?;
     let view = if args.json { View::Json } else { View::Conversation };
     let printer = EventPrinter::new(io::stdout(), Style::of_stdout(), view);
-    let mut turn = Turn::new(session, printer, Interrupts::of_terminal()?);
+    let mut turn = Turn::new(client.session(opened.id.as_str()), printer, Interrupts::of_terminal()?);
+    if let Some(turn_id) = opened.active_turn_id.as_deref().filter(|_| goes_on(&opened.status)) {
+        turn.attach(turn_id).await?;
+    }
     match message {
         Some(message) => match turn.run(&message).await? {
             Ended::Completed => Ok(()),
             Ended::Otherwise | Ended::Left => Err(Failure::told()),
         },
-        None => talk(&mut turn, style).await,
+        None => talk(&mut turn).await,
     }
 }
 
 /// Finds the session, or opens it, and says which it is.
-async fn open(client: &Client, args: &ChatArgs) -> Result<Session, Failure> {
+async fn open(client: &Client, args: &ChatArgs) -> Result<SessionView, Failure> {
     let id = match &args.session {
         Some(id) => match client.session(id).view().await {
             Ok(view) if view.agent_id == args.agent => {
                 say(&format!("going on with session {id} ({})", view.status));
-                return Ok(client.session(id));
+                let explained = view.uncertain_effects.iter().map(|effect| explain(id, effect, &Style::of_stderr()));
+                write_stderr(&explained.collect::<String>());
+                return Ok(view);
             }
             Ok(view) => {
                 let what = format!("session {id} belongs to agent {}, not {}", view.agent_id, args.agent);
@@ -93,16 +99,34 @@ async fn open(client: &Client, args: &ChatArgs) -> Result<Session, Failure> {
         },
         None => uuid_v4().map_err(|error| Failure::new(format!("no random numbers: {error}")))?,
     };
-    client.open_session(&id, &open_session(args)).await.map_err(|error| unknown_agent(error, &args.agent))?;
+    let opened = client.open_session(&id, &open_session(args)).await;
+    let opened = opened.map_err(|error| unknown_agent(error, &args.agent))?;
     say(&format!("session {id}"));
-    Ok(client.session(id))
+    Ok(opened)
+}
+
+/// Whether a turn in this status moves by itself.
+fn goes_on(status: &SessionStatus) -> bool {
+    match status {
+        SessionStatus::Runnable | SessionStatus::Running | SessionStatus::Waiting => true,
+        SessionStatus::Idle
+        | SessionStatus::Paused
+        | SessionStatus::Uncertain
+        | SessionStatus::Completed
+        | SessionStatus::Failed
+        | SessionStatus::Cancelled
+        | SessionStatus::Other(_) => false,
+    }
 }
 
 /// Standard error, so that standard output holds the answer alone.
 fn say(text: &str) {
-    let line = Style::of_stderr().paint(Tone::Faint, &visible(text));
+    write_stderr(&format!("{}\n", Style::of_stderr().paint(Tone::Faint, &visible(text))));
+}
+
+fn write_stderr(text: &str) {
     // Nobody can be told when standard error is gone.
-    let _ = writeln!(io::stderr(), "{line}");
+    let _ = io::stderr().write_all(text.as_bytes());
 }
 
 fn open_session(args: &ChatArgs) -> OpenSession {
@@ -124,39 +148,36 @@ fn unknown_agent(error: Error, agent: &str) -> Failure {
 }
 
 /// Line for line, until `/quit`, the end of input, or Ctrl-C at the prompt.
-async fn talk(turn: &mut Turn, style: Style) -> Result<(), Failure> {
+async fn talk(turn: &mut Turn) -> Result<(), Failure> {
     let mut lines = Lines::of_stdin();
-    let mut last = Ended::Completed;
     loop {
-        prompt(style)?;
+        prompt();
         let line = tokio::select! {
             line = lines.next() => line,
             () = turn.interrupts.next() => None,
         };
         let Some(line) = line else {
             // The shell's prompt begins on a line of its own.
-            say("");
-            break;
+            write_stderr("\n");
+            return Ok(());
         };
         match line.trim() {
             "" => continue,
-            "/quit" | "/exit" => break,
-            _ => last = turn.run(&line).await?,
+            "/quit" | "/exit" => return Ok(()),
+            _ => {}
         }
-        if last == Ended::Left {
-            break;
+        match turn.run(&line).await {
+            Ok(Ended::Left) => return Err(Failure::told()),
+            Ok(Ended::Completed | Ended::Otherwise) => {}
+            // A message that was refused is no reason to leave.
+            Err(failure) if failure.exit == Exit::Failed => failure.print(&mut io::stderr(), &Style::of_stderr()),
+            Err(failure) => return Err(failure),
         }
-    }
-    match last {
-        Ended::Completed => Ok(()),
-        Ended::Otherwise | Ended::Left => Err(Failure::told()),
     }
 }
 
-fn prompt(style: Style) -> Result<(), Failure> {
-    let mut out = io::stderr();
-    write!(out, "{} ", style.paint(Tone::Strong, ">"))?;
-    Ok(out.flush()?)
+fn prompt() {
+    write_stderr(&format!("{} ", Style::of_stderr().paint(Tone::Strong, ">")));
 }
 
 #[cfg(test)]

@@ -37,14 +37,6 @@ pub(super) struct Turn {
     pub(super) interrupts: Interrupts,
 }
 
-/// What happens next while a turn runs.
-enum Next {
-    Update(Option<Result<Update, Error>>),
-    Interrupt,
-    /// An effect is uncertain: time to look whether the turn rests.
-    Look,
-}
-
 impl Turn {
     pub(super) fn new(session: Session, printer: EventPrinter<Stdout>, interrupts: Interrupts) -> Self {
         Self { session, printer, interrupts }
@@ -55,28 +47,45 @@ impl Turn {
     /// # Errors
     /// What the server refused, or that it stayed away.
     pub(super) async fn run(&mut self, message: &str) -> Result<Ended, Failure> {
-        let Some(accepted) = self.send(&Command::text(message)?).await? else { return Ok(Ended::Left) };
-        let follow = Follow { after: accepted.cursor, deltas: Deltas::With, ..Follow::default() };
-        let mut events = self.session.events(follow);
+        match self.send(&Command::text(message)?).await? {
+            Some(accepted) => self.follow(accepted.cursor, accepted.turn_id.as_deref()).await,
+            None => Ok(Ended::Left),
+        }
+    }
+
+    /// Prints what a turn that runs already has done, and what comes of it.
+    ///
+    /// # Errors
+    /// What the server refused.
+    pub(super) async fn attach(&mut self, turn_id: &str) -> Result<Ended, Failure> {
+        let page = self.session.history(None, None).await?;
+        for event in page.items.iter().filter(|event| event.turn_id() == Some(turn_id)) {
+            self.printer.event(event)?;
+            if let Rest::Ended(ended) = self.rest(event)? {
+                return Ok(ended);
+            }
+        }
+        self.follow(page.cursor, Some(turn_id)).await
+    }
+
+    /// Prints what comes after the cursor until the turn rests.
+    async fn follow(&mut self, after: Option<String>, turn_id: Option<&str>) -> Result<Ended, Failure> {
+        let mut events = self.session.events(Follow { after, deltas: Deltas::With, ..Follow::default() });
         let mut cancelling = false;
         let mut in_doubt = false;
         loop {
             let next = tokio::select! {
-                update = events.next() => Next::Update(update),
+                update = events.next() => Next::Update(update.map(Box::new)),
                 () = self.interrupts.next() => Next::Interrupt,
                 () = tokio::time::sleep(LOOK_EVERY), if in_doubt => Next::Look,
             };
             let rest = match next {
                 Next::Update(None) => Rest::Ended(Ended::Otherwise),
-                Next::Update(Some(update)) => self.update(&update?, accepted.turn_id.as_deref())?,
-                Next::Interrupt if cancelling => {
-                    self.printer.notice("left; the session stays")?;
-                    Rest::Ended(Ended::Left)
-                }
+                Next::Update(Some(update)) => self.update(&(*update)?, turn_id)?,
+                Next::Interrupt if cancelling => self.leave()?,
                 Next::Interrupt => {
                     cancelling = true;
-                    self.cancel().await?;
-                    Rest::Runs
+                    self.cancel().await?
                 }
                 Next::Look => Rest::InDoubt,
             };
@@ -112,13 +121,25 @@ impl Turn {
         Ok(None)
     }
 
-    async fn cancel(&mut self) -> Result<(), Failure> {
+    /// Cancels the turn; the event that follows says that it was. A second interrupt does not wait for the answer.
+    async fn cancel(&mut self) -> Result<Rest, Failure> {
         self.printer.notice("cancelling the turn; Ctrl-C again leaves")?;
-        match self.session.command(&Command::cancel()?).await {
-            Ok(_) => Ok(()),
-            Err(error) if error.may_pass() => Ok(self.printer.notice(&format!("not cancelled: {error}"))?),
-            Err(error) => Err(error.into()),
+        let command = Command::cancel()?;
+        let answer = tokio::select! {
+            answer = self.session.command(&command) => answer,
+            () = self.interrupts.next() => return self.leave(),
+        };
+        match answer {
+            Ok(_) => {}
+            Err(error) if error.may_pass() => self.printer.notice(&format!("not cancelled: {error}"))?,
+            Err(error) => return Err(error.into()),
         }
+        Ok(Rest::Runs)
+    }
+
+    fn leave(&mut self) -> Result<Rest, Failure> {
+        self.printer.notice(&format!("left; the session stays: --session {}", self.session.id()))?;
+        Ok(Rest::Ended(Ended::Left))
     }
 
     fn update(&mut self, update: &Update, turn_id: Option<&str>) -> Result<Rest, Failure> {
@@ -167,6 +188,14 @@ impl Turn {
         self.printer.advice(&text)?;
         Ok(true)
     }
+}
+
+/// What happens next while a turn runs.
+enum Next {
+    Update(Option<Box<Result<Update, Error>>>),
+    Interrupt,
+    /// An effect is uncertain: time to look whether the turn rests.
+    Look,
 }
 
 /// Whether a turn goes on.

@@ -74,11 +74,12 @@ pub(crate) fn explain(session: &str, effect: &UncertainEffect, style: &Style) ->
     let why = effect.error.as_deref().map(|error| format!(": {}", one_line(error, 200))).unwrap_or_default();
     let head = style.paint(Tone::Warn, &format!("It is unknown whether {} happened{why}", what.trim()));
     let command = visible(&format!("nylorun session settle {session} {}", effect.effect_id));
+    let command = style.paint(Tone::Accent, &command);
     format!(
-        "\n{head}\nLook whether it did, then say so, and the turn goes on:\n  \
-        {command} --value JSON   it happened, with this result\n  \
-        {command} --error TEXT   it failed, or did not happen and shall not\n  \
-        {command} --retry        it did not happen, or may happen twice: run it again\n"
+        "\n{head}\nLook whether it did, then say so, and the turn goes on:\n  {command} …\n    \
+        --value JSON   it happened, with this result\n    \
+        --error TEXT   it failed, or did not happen and shall not\n    \
+        --retry        it did not happen, or may happen twice: run it again\n"
     )
 }
 
@@ -104,9 +105,10 @@ workspace  default {\"kind\":\"virtual\"}
 
 It is unknown whether tool effect e1 happened: its answer was lost
 Look whether it did, then say so, and the turn goes on:
-  nylorun session settle s1 e1 --value JSON   it happened, with this result
-  nylorun session settle s1 e1 --error TEXT   it failed, or did not happen and shall not
-  nylorun session settle s1 e1 --retry        it did not happen, or may happen twice: run it again
+  nylorun session settle s1 e1 …
+    --value JSON   it happened, with this result
+    --error TEXT   it failed, or did not happen and shall not
+    --retry        it did not happen, or may happen twice: run it again
 ";
         assert_eq!(told(&serde_json::from_value(view).unwrap(), &Style::plain()), expected);
     }

@@ -213,12 +213,13 @@ fn paused(payload: &Value) -> String {
 }
 
 fn uncertain(payload: &Value) -> String {
-    let text = |name: &str| payload.get(name).map(plain).unwrap_or_default();
-    visible(&format!("? it is unknown whether effect {} happened: {}", text("effectId"), text("message")))
+    let message = payload.get("message").map(plain).unwrap_or_default();
+    visible(&format!("? the outcome of a step is unknown: {message}"))
 }
 
 fn settled(payload: &Value) -> String {
-    visible(&format!("effect {} was settled", payload.get("effectId").map(plain).unwrap_or_default()))
+    let outcome = payload.get("outcome").map(plain).unwrap_or_default();
+    format!("the outcome was settled: {}", one_line(&outcome, OUTCOME_WIDTH))
 }
 
 #[cfg(test)]

@@ -28,12 +28,14 @@ pub(crate) struct EventPrinter<W> {
     style: Style,
     view: View,
     conversation: Conversation,
+    /// Whether the connection is lost, and that has been said.
+    away: bool,
 }
 
 impl<W: Write> EventPrinter<W> {
     /// A printer that writes to `out`.
     pub(crate) fn new(out: W, style: Style, view: View) -> Self {
-        Self { out, style, view, conversation: Conversation::default() }
+        Self { out, style, view, conversation: Conversation::default(), away: false }
     }
 
     /// The colours of its output.
@@ -47,10 +49,14 @@ impl<W: Write> EventPrinter<W> {
     /// The output cannot be written.
     pub(crate) fn update(&mut self, update: &Update) -> io::Result<()> {
         match update {
-            Update::Event(event) => self.event(event),
+            Update::Event(event) => {
+                self.away = false;
+                self.event(event)
+            }
             Update::Delta(delta) => self.delta(delta),
             Update::Interrupted { wait, cause } => {
                 let again = if wait.is_zero() { "now".to_owned() } else { format!("in {}", duration(*wait)) };
+                let cause = if std::mem::replace(&mut self.away, true) { "still nothing" } else { cause };
                 self.notice(&format!("{cause}; connecting again {again}"))
             }
         }
@@ -212,6 +218,7 @@ Two files.
         let updates = [
             Update::Delta(sample::delta(1, 0, "One ")),
             lost(),
+            lost(),
             Update::Event(sample::event(
                 1,
                 "message.assistant",
@@ -220,7 +227,8 @@ Two files.
         ];
         assert_eq!(
             printed(View::Conversation, &updates),
-            "One \nthe connection was lost; connecting again in 250 ms\ntwo.\n"
+            "One \nthe connection was lost; connecting again in 250 ms\n\
+             still nothing; connecting again in 250 ms\ntwo.\n"
         );
     }
 
