@@ -118,7 +118,7 @@ async fn choose_model(tenant: &TenantClient, args: &DemoArgs) -> Result<String, 
 fn model_of_environment() -> Option<ModelName> {
     let is_set = |name: &str| std::env::var(name).is_ok_and(|key| !key.is_empty());
     let name = |model: &str| ModelName { provider: "anthropic".to_owned(), model: model.to_owned() };
-    is_set("ANTHROPIC_API_KEY").then(|| name("claude-sonnet-4-5"))
+    is_set("ANTHROPIC_API_KEY").then(|| name("claude-sonnet-5-5"))
 }
 
 fn manifest() -> Value {

@@ -34,7 +34,7 @@ pub(crate) struct ServeArgs {
 #[command(after_help = "\
 Examples:
   nylorun demo                                            the built-in fixture model, without network
-  nylorun demo --model anthropic/claude-sonnet-4-5        the key comes from ANTHROPIC_API_KEY
+  nylorun demo --model anthropic/claude-sonnet-5-5        the key comes from ANTHROPIC_API_KEY
   nylorun demo --model custom/llama3.2 --base-url http://127.0.0.1:11434/v1")]
 pub(crate) struct DemoArgs {
     /// Use this model instead of the fixture
@@ -108,7 +108,7 @@ impl FromStr for ModelName {
             Some((provider, model)) if !provider.is_empty() && !model.is_empty() => {
                 Ok(Self { provider: provider.to_owned(), model: model.to_owned() })
             }
-            Some(_) | None => Err("write PROVIDER/MODEL, such as anthropic/claude-sonnet-4-5".to_owned()),
+            Some(_) | None => Err("write PROVIDER/MODEL, such as anthropic/claude-sonnet-5-5".to_owned()),
         }
     }
 }

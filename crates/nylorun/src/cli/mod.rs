@@ -42,7 +42,7 @@ const EXAMPLES: &str = "\
 Begin here:
   nylorun demo                                   a whole turn on this machine, without a model key
   nylorun serve                                  the server, in the foreground
-  nylorun model set anthropic/claude-sonnet-4-5  its model; the key comes from ANTHROPIC_API_KEY
+  nylorun model set anthropic/claude-sonnet-5-5  its model; the key comes from ANTHROPIC_API_KEY
   nylorun agent save assistant.yaml
   nylorun chat assistant
 

@@ -27,9 +27,9 @@ pub(crate) enum ModelCommand {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  nylorun model set anthropic/claude-sonnet-4-5                  key from ANTHROPIC_API_KEY
-  nylorun model set anthropic/claude-sonnet-4-5 --key-env MY_KEY
-  pass show anthropic | nylorun model set anthropic/claude-sonnet-4-5 --key-stdin
+  nylorun model set anthropic/claude-sonnet-5-5                  key from ANTHROPIC_API_KEY
+  nylorun model set anthropic/claude-sonnet-5-5 --key-env MY_KEY
+  pass show anthropic | nylorun model set anthropic/claude-sonnet-5-5 --key-stdin
   nylorun model set custom/llama3.2 --base-url http://127.0.0.1:11434/v1
 
 Without a key anywhere, a provider that has one already keeps it, and a custom endpoint is called with none that
