@@ -123,7 +123,8 @@ async fn a_killed_server_is_waited_for_and_nothing_is_shown_twice() {
 async fn a_chat_that_died_takes_its_turn_up_again() {
     let home = tempfile::tempdir().expect("a folder can be made");
     let (_, server) = prepared(home.path()).await;
-    let script = json!([{"text": "One.", "tools": [{"name": "bash", "input": {"command": "sleep 1; echo 1"}}]}, {"text": "Two."}]);
+    let slowly = json!({"name": "bash", "input": {"command": "sleep 1; echo 1"}});
+    let script = json!([{"text": "One.", "tools": [slowly]}, {"text": "Two."}]);
     let mut chat = Chat::start(home.path(), &["--sandbox", "--session", "s1", "--message", &script.to_string()]);
     assert_eq!(chat.line(), "One.");
     chat.child.kill().expect("it runs");
