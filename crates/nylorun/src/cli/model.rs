@@ -32,7 +32,7 @@ Examples:
   pass show anthropic | nylorun model set anthropic/claude-sonnet-5-5 --key-stdin
   nylorun model set custom/llama3.2 --base-url http://127.0.0.1:11434/v1
 
-Without a key anywhere, a provider that has one already keeps it, and a custom endpoint is called with none that
+Without a key anywhere, a provider that has one already keeps it, and a custom endpoint is called with none that \
 means anything. A key is never an argument: other users of the machine can read those.")]
 pub(crate) struct SetArgs {
     /// Provider and its name of the model

@@ -25,8 +25,8 @@ Examples:
   nylorun chat assistant --message \"What is in this folder?\"
   git diff | nylorun chat reviewer --json                   one message, events as JSON
 
-Ctrl-C cancels the turn that runs; a second one leaves. /quit leaves. A lost connection is taken up again where it
-broke, and so is a turn that ran on while nobody looked. With one message, exit code 1 says that its turn did not
+Ctrl-C cancels the turn that runs; a second one leaves. /quit leaves. A lost connection is taken up again where it \
+broke, and so is a turn that ran on while nobody looked. With one message, exit code 1 says that its turn did not \
 complete.")]
 pub(crate) struct ChatArgs {
     /// The agent

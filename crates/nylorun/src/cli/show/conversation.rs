@@ -175,7 +175,7 @@ fn said(payload: &Value, style: &Style) -> String {
 
 /// The input of a call: its one telling member, or all of it.
 fn input_gist(input: &Value) -> String {
-    let telling = ["command", "path", "pattern", "query", "url", "task"];
+    let telling = ["command", "pattern", "path", "query", "url", "task"];
     let told = telling.iter().find_map(|name| input.get(*name)?.as_str());
     let gist = match told {
         Some(text) => text.to_owned(),
