@@ -7,6 +7,11 @@ use crate::grammar::is_subject;
 use crate::id::UserId;
 use crate::model::words;
 
+/// Whether a text has the form of a caller's key: 64 lower-case hexadecimal characters (api 1.5).
+pub fn is_key(text: &str) -> bool {
+    text.len() == 64 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
 words! {
     /// What a key is for.
     Role {
@@ -255,6 +260,15 @@ mod tests {
                 expected,
                 "{role:?} {headers:?}"
             );
+        }
+    }
+
+    #[test]
+    fn knows_the_form_of_a_key() {
+        let key = "0123456789abcdef".repeat(4);
+        assert!(is_key(&key));
+        for other in [&key[1..], &key.to_uppercase(), &format!("{key}0"), &"g".repeat(64), &"é".repeat(32)] {
+            assert!(!is_key(other), "{other}");
         }
     }
 

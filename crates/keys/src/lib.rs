@@ -1,12 +1,10 @@
-//! Keys: the vault key of the host, secrets sealed with it, and the keys of callers (trust 1, 3; engine e.8).
+//! Keys: the vault key of the host and secrets sealed with it (trust 1, engine e.8).
 //!
 //! Modules stand in reading order.
 
 pub mod kek;
 
 pub mod envelope;
-
-pub mod caller;
 
 pub mod model;
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nylorun_app::{App, Host, Parts};
-use nylorun_domain::caller::Role;
+use nylorun_domain::caller::{Role, is_key};
 use nylorun_domain::hash::sha256_hex;
 use nylorun_domain::id::{TenantId, WorkerId};
 use nylorun_domain::time::Millis;
@@ -227,7 +227,7 @@ async fn register_bootstrap(file: Option<&Path>, store: &Store) -> Result<(), Fa
     let text = std::fs::read_to_string(path)
         .map_err(|error| Failure::new(format!("NYLORUN_MANAGEMENT_KEY_FILE {}: {error}", path.display())))?;
     let key = text.trim();
-    if key.len() != 64 || !key.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte)) {
+    if !is_key(key) {
         return Err(Failure::new(format!("NYLORUN_MANAGEMENT_KEY_FILE {}: not a key", path.display()))
             .remedy("put 64 lower-case hexadecimal digits into it, and nothing else"));
     }

@@ -157,9 +157,9 @@ pub struct SessionView {
     pub agent_id: AgentId,
     /// Its owner.
     pub owner_user_id: UserId,
-    /// Hash of the definition as it was saved when the session was opened.
+    /// Hash of the session's own copy of the definition.
     pub manifest_hash: String,
-    /// Hash of the pinned copy, when the runtime added to it.
+    /// Hash of the definition as it was saved, when the runtime added to the session's copy.
     pub definition_hash: Option<String>,
     /// As saved with the definition.
     pub implementation_version: String,
