@@ -36,7 +36,7 @@ deny: ## licences, bans, sources and advisories of the dependencies
 
 drill: .setup-test ## kill the server at every durable step and at random moments, on both databases
 	@scripts/postgres with $(CARGO) test --locked -p nylorun --test it kills -- --nocapture
-	@scripts/postgres with $(CARGO) test --locked -p nylorun --features crash-points --test it crash_points -- --nocapture
+	@scripts/postgres with $(CARGO) test --locked --workspace --features nylorun/crash-points --test it crash_points -- --nocapture
 
 bench: .setup-test ## measure the release binary; results go to bench/results
 	@scripts/postgres with $(CARGO) run --quiet --locked --release -p bench -- $(ARGS)
