@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use nylorun_domain::id::TenantId;
 use nylorun_ports::model_vault::ModelVault;
-use nylorun_ports::workspaces::Workspaces;
+use nylorun_ports::workspaces::{WorkspaceReports, Workspaces};
 use nylorun_store::Store;
 use nylorun_turns::{Committer, Live, Scheduler};
 use nylorun_wire::model::CatalogueProvider;
@@ -39,6 +39,8 @@ pub struct Parts {
     pub scheduler: Scheduler,
     /// Runs workspace tools.
     pub workspaces: Arc<dyn Workspaces>,
+    /// Tells which backends of workspaces there are.
+    pub backends: Arc<dyn WorkspaceReports>,
     /// Seals providers' keys.
     pub vault: Arc<dyn ModelVault>,
     /// Providers and models that this build knows.

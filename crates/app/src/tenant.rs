@@ -48,7 +48,7 @@ impl App {
             sessions,
             running_sessions,
             uncertain_effects: store.effect_count_uncertain().await?,
-            sandbox_backend: store.setting_get(SANDBOX_BACKEND).await?,
+            sandbox_backend: self.parts().backends.backends().await.backend.map(str::to_owned),
             sandboxes_retained: store.workspace_count().await?,
             extra: vec![("counters", self.counters())],
         })

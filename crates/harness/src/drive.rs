@@ -54,7 +54,7 @@ impl Driver {
             segment: start.segment,
             manifest: start.manifest,
             input: start.input,
-            transcript: start.transcript,
+            transcript: Arc::unwrap_or_clone(start.transcript),
         });
         Self {
             run,

@@ -86,6 +86,7 @@ impl Runtime {
             live,
             scheduler: scheduler.clone(),
             workspaces: Arc::new(workspaces.clone()),
+            backends: Arc::new(workspaces.clone()),
             vault: secrets,
             catalogue: catalogue_of(&catalogue),
             host: Host { id: host_id.clone(), path: home.tenant().display().to_string() },

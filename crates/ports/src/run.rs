@@ -34,7 +34,7 @@ pub struct TurnStart {
     /// What began the segment.
     pub input: Input,
     /// The model's history before the turn.
-    pub transcript: Vec<Entry>,
+    pub transcript: Arc<Vec<Entry>>,
     /// What this segment's effects gave so far, by effect id, with each request's hash.
     pub outcomes: Vec<RecordedOutcome>,
     /// The session's workspace, when it has one.

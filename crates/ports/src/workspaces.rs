@@ -8,6 +8,7 @@ use nylorun_domain::workspace::{WorkspaceEvent, WorkspaceKey, WorkspaceRecord, W
 
 use crate::BoxFuture;
 use crate::abort::Abort;
+use crate::backends::BackendReport;
 
 /// One call of a workspace tool.
 #[derive(Clone, Debug)]
@@ -57,6 +58,12 @@ pub enum WorkspaceOutcome {
 pub trait Workspaces: Send + Sync {
     /// Runs one tool. Calls of one session on one workspace run in the order in which this was called.
     fn call(&self, call: WorkspaceCall, abort: Abort) -> BoxFuture<'_, WorkspaceAnswer>;
+}
+
+/// Tells which backends there are.
+pub trait WorkspaceReports: Send + Sync {
+    /// What the probes said. They run at the first call and hold for the life of the process.
+    fn backends(&self) -> BoxFuture<'_, BackendReport>;
 }
 
 /// A change that the manager itself makes known, outside a tool's outcome.

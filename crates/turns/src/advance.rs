@@ -8,6 +8,7 @@ use nylorun_domain::id::{SessionId, TurnId, WorkerId};
 use nylorun_domain::segment::{Next, TurnEnd, TurnOutput};
 use nylorun_domain::session::Session;
 use nylorun_domain::time::Millis;
+use nylorun_domain::transcript::{Edit, Entry};
 use nylorun_domain::turn::{Journal, Owner, Take, release, take};
 use nylorun_ports::abort::{Abort, AbortKind};
 use nylorun_ports::run::{CoreError, Harness, RunCore, RunEnd, TurnStart};
@@ -17,6 +18,7 @@ use crate::clock::{now, stamp};
 use crate::committer::{CommitError, Committer, Updated};
 use crate::core::SessionCore;
 use crate::load::{self, LoadError, Manifests};
+use crate::transcripts::Transcripts;
 
 /// How long an owner may be silent before its sessions are taken over (engine b.4).
 pub(crate) const LEASE: Duration = Duration::from_secs(30);
@@ -31,6 +33,7 @@ pub(crate) struct Advancer {
     pub(crate) harness: Arc<dyn Harness>,
     pub(crate) worker: WorkerId,
     pub(crate) manifests: Manifests,
+    pub(crate) transcripts: Transcripts,
 }
 
 /// What an advance comes to.
@@ -109,10 +112,14 @@ impl Advancer {
             Err(LoadError::Store(error)) => return Err(error),
             Err(LoadError::Incompatible(problem)) => return Ok(fail(&core, "execution.incompatible", problem).await),
         };
+        let (epoch, transcript) = (start.epoch, Arc::clone(&start.transcript));
         let end = self.harness.run(start, Arc::<SessionCore>::clone(&core), abort.clone()).await;
         let (taken, journal) = core.finish().await;
         match end {
-            RunEnd::Settled => Ok(Advanced::Done),
+            RunEnd::Settled => {
+                self.keep_transcript(&session.id, epoch, transcript, core.edits().await);
+                Ok(Advanced::Done)
+            }
             RunEnd::Released(CoreError::OwnershipLost) if taken.is_none() => Ok(Advanced::Again),
             RunEnd::Released(CoreError::OwnershipLost | CoreError::TurnCancelled) => Ok(Advanced::Done),
             RunEnd::Released(CoreError::EffectDrift(effect)) => {
@@ -127,6 +134,15 @@ impl Advancer {
         }
     }
 
+    /// Keeps the transcript as the turn left it, for the next one.
+    fn keep_transcript(&self, id: &SessionId, epoch: i64, mut transcript: Arc<Vec<Entry>>, edits: Option<Vec<Edit>>) {
+        let Some(edits) = edits else { return };
+        let entries = Arc::make_mut(&mut transcript);
+        if edits.into_iter().all(|edit| edit.apply(entries).is_ok()) {
+            self.transcripts.leave(id, epoch, transcript);
+        }
+    }
+
     async fn start(
         &self,
         session: &Session,
@@ -135,6 +151,10 @@ impl Advancer {
         effects: &[EffectRow],
     ) -> Result<TurnStart, LoadError> {
         let hash = session.turn_manifest_hash.as_ref().unwrap_or(&session.manifest_hash);
+        let transcript = match self.transcripts.take(&session.id, session.epoch) {
+            Some(kept) => kept,
+            None => Arc::new(load::transcript(self.store(), session).await?),
+        };
         Ok(TurnStart {
             session_id: session.id.clone(),
             agent_id: session.agent_id.clone(),
@@ -143,7 +163,7 @@ impl Advancer {
             epoch,
             manifest: self.manifests.get(self.store(), hash).await?,
             input: load::input(self.store(), session).await?,
-            transcript: load::transcript(self.store(), session).await?,
+            transcript,
             outcomes: load::outcomes(effects, session.segment),
             workspace: load::workspace(self.store(), session),
         })

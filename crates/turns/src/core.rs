@@ -4,8 +4,9 @@ use nylorun_domain::change::SessionChange;
 use nylorun_domain::effect::Effect;
 use nylorun_domain::id::TurnId;
 use nylorun_domain::json::quoted;
-use nylorun_domain::segment::{EffectReport, IntentAnswer, Next};
+use nylorun_domain::segment::{EffectReport, IntentAnswer, Next, TurnEnd};
 use nylorun_domain::session::Session;
+use nylorun_domain::transcript::Edit;
 use nylorun_domain::turn::{Journal, Step, StepError, step};
 use nylorun_ports::BoxFuture;
 use nylorun_ports::models::Delta;
@@ -28,6 +29,8 @@ pub(crate) struct SessionCore {
 struct State {
     base: Base,
     journal: Journal,
+    /// What the run's output did to the transcript, once it is committed.
+    edits: Option<Vec<Edit>>,
 }
 
 /// What the next step is decided upon.
@@ -46,8 +49,13 @@ impl SessionCore {
             session: take.session.id.clone(),
             turn,
             epoch: take.session.epoch,
-            state: Mutex::new(State { base: Base::Taking(take), journal }),
+            state: Mutex::new(State { base: Base::Taking(take), journal, edits: None }),
         }
+    }
+
+    /// What the run's output did to the transcript, when it has ended the turn.
+    pub(crate) async fn edits(&self) -> Option<Vec<Edit>> {
+        self.state.lock().await.edits.clone()
     }
 
     /// The journal and whether the take was committed, after the run.
@@ -71,7 +79,7 @@ impl SessionCore {
                 step(base, &self.turn, &state.journal, reports.clone(), next, &stamp()).map_err(refusal)?;
             match self.committer.commit(&change).await {
                 Ok(()) => {
-                    *state = State { base: Base::Taken(Box::new(change.session)), journal };
+                    *state = State { base: Base::Taken(Box::new(change.session)), journal, edits: edits_of(next) };
                     return Ok(answers);
                 }
                 Err(CommitError::Stale) => *state = self.reload(&state).await?,
@@ -98,7 +106,18 @@ impl SessionCore {
             return Err(CoreError::TurnCancelled);
         }
         let rows = store.effect_list(&self.session, &self.turn).await.map_err(unavailable)?;
-        Ok(State { base: Base::Taken(Box::new(session)), journal: state.journal.clone().refreshed(rows) })
+        Ok(State { base: Base::Taken(Box::new(session)), journal: state.journal.clone().refreshed(rows), edits: None })
+    }
+}
+
+/// The edits of a turn's end; a turn that waits has none yet.
+fn edits_of(next: &Next) -> Option<Vec<Edit>> {
+    match next {
+        Next::Nothing | Next::Intents(_) => None,
+        Next::Output(output) => match output.end {
+            TurnEnd::Completed { .. } | TurnEnd::Failed { .. } => Some(output.edits.clone()),
+            TurnEnd::Uncertain => None,
+        },
     }
 }
 

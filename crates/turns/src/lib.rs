@@ -11,6 +11,7 @@ mod live;
 mod load;
 mod scheduler;
 mod sweep;
+mod transcripts;
 mod workspace_log;
 
 pub use clock::{fresh_key, now, stamp, ulid, uuid};

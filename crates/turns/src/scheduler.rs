@@ -12,6 +12,7 @@ use tokio::sync::{Notify, Semaphore};
 use crate::advance::{Advanced, Advancer};
 use crate::committer::Committer;
 use crate::load::Manifests;
+use crate::transcripts::Transcripts;
 
 /// How the scheduler behaves.
 #[derive(Clone, Debug)]
@@ -72,7 +73,8 @@ impl Scheduler {
     /// A scheduler whose advances are owned by `worker` and run by `harness`.
     pub fn new(committer: Committer, harness: Arc<dyn Harness>, worker: WorkerId, config: SchedulerConfig) -> Self {
         let places = Semaphore::new(config.max_advances);
-        let advancer = Advancer { committer, harness, worker, manifests: Manifests::default() };
+        let (manifests, transcripts) = (Manifests::default(), Transcripts::default());
+        let advancer = Advancer { committer, harness, worker, manifests, transcripts };
         Self(Arc::new(Inner { advancer, config, places, sessions: Mutex::default(), idle: Notify::new() }))
     }
 

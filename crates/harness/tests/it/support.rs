@@ -77,7 +77,7 @@ pub(crate) fn start(outcomes: Vec<RecordedOutcome>) -> TurnStart {
         epoch: 7,
         manifest: Arc::new(agent()),
         input: Input::Content("Hello".into()),
-        transcript: Vec::new(),
+        transcript: std::sync::Arc::new(Vec::new()),
         outcomes,
         workspace: Some(RunWorkspace {
             key: WorkspaceKey::of_session(&TenantId::from_trusted("tn_1"), &session_id),

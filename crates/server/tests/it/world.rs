@@ -12,10 +12,11 @@ use nylorun_domain::time::Millis;
 use nylorun_domain::tool::ToolOutcome;
 use nylorun_ports::BoxFuture;
 use nylorun_ports::abort::Abort;
+use nylorun_ports::backends::BackendReport;
 use nylorun_ports::model_vault::{ModelPut, ModelVault};
 use nylorun_ports::models::KeysError;
 use nylorun_ports::run::{CoreError, Harness, RunCore, RunEnd, TurnStart};
-use nylorun_ports::workspaces::{WorkspaceAnswer, WorkspaceCall, WorkspaceOutcome, Workspaces};
+use nylorun_ports::workspaces::{WorkspaceAnswer, WorkspaceCall, WorkspaceOutcome, WorkspaceReports, Workspaces};
 use nylorun_server::{Limits, ServerConfig, StageHandle, loopback_hosts, serve, stages};
 use nylorun_store::{Db, NewTenant, PrincipalRow, Store};
 use nylorun_turns::{Committer, Live, Scheduler, SchedulerConfig};
@@ -41,6 +42,19 @@ impl Harness for Idle {
             abort.aborted().await;
             RunEnd::Released(CoreError::TurnCancelled)
         })
+    }
+}
+
+impl WorkspaceReports for Idle {
+    fn backends(&self) -> BoxFuture<'_, BackendReport> {
+        let report = BackendReport {
+            preference: "auto".to_owned(),
+            backend: Some("virtual"),
+            isolation: Some("process"),
+            reason: "the test's".to_owned(),
+            probes: Vec::new(),
+        };
+        Box::pin(std::future::ready(report))
     }
 }
 
@@ -102,6 +116,7 @@ impl World {
             live: live.clone(),
             scheduler,
             workspaces: Arc::new(Idle),
+            backends: Arc::new(Idle),
             vault: Arc::new(Idle),
             catalogue: vec![],
             host: Host { id: "host_0123456789abcdefghjkmnpqrs".to_owned(), path: "/home/test".to_owned() },

@@ -21,7 +21,7 @@ use nylorun_domain::workspace::{WorkspaceKey, WorkspaceSpec};
 use nylorun_ports::BoxFuture;
 use nylorun_ports::abort::Abort;
 use nylorun_ports::backends::{Backend, BackendReport, WorkspaceHandle};
-use nylorun_ports::workspaces::{WorkspaceAnswer, WorkspaceCall, WorkspaceLog, Workspaces};
+use nylorun_ports::workspaces::{WorkspaceAnswer, WorkspaceCall, WorkspaceLog, WorkspaceReports, Workspaces};
 use tokio::sync::Notify;
 
 use crate::virtual_backend::{ShellCommand, VirtualBackend};
@@ -152,6 +152,12 @@ impl WorkspaceManager {
     /// What is known of the backends here. Probes them, if that was not done yet.
     pub async fn report(&self) -> BackendReport {
         self.0.backends.report().await
+    }
+}
+
+impl WorkspaceReports for WorkspaceManager {
+    fn backends(&self) -> BoxFuture<'_, BackendReport> {
+        Box::pin(self.report())
     }
 }
 

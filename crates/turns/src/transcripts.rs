@@ -1,0 +1,164 @@
+//! Transcripts of sessions that are being used, so that a turn need not fold the whole record again.
+//!
+//! A cache and nothing more: bounded, short-lived, and never the truth. A transcript belongs to the epoch of the run that left
+//! it; any later take of the session, here or elsewhere, raises the epoch and makes it worthless
+//! (`docs/decisions/0009-transcripts-in-use.md`).
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use nylorun_domain::id::SessionId;
+use nylorun_domain::model::{Candidate, OutputPart, ToolInput};
+use nylorun_domain::tool::ToolOutcome;
+use nylorun_domain::transcript::{Entry, Input};
+
+/// Most text that is kept, in bytes.
+const BUDGET: usize = 32 << 20;
+/// What an entry weighs beside its text.
+const ENTRY: usize = 256;
+/// A session that waits longer holds no memory.
+const KEPT_FOR: Duration = Duration::from_secs(60);
+
+/// The transcripts.
+#[derive(Debug, Default)]
+pub(crate) struct Transcripts(Mutex<Kept>);
+
+#[derive(Debug, Default)]
+struct Kept {
+    sessions: HashMap<SessionId, Transcript>,
+    weight: usize,
+}
+
+#[derive(Debug)]
+struct Transcript {
+    epoch: i64,
+    entries: Arc<Vec<Entry>>,
+    weight: usize,
+    left_at: Instant,
+}
+
+impl Transcripts {
+    /// Takes out the transcript that the run of this epoch left, if it is still here.
+    pub(crate) fn take(&self, session: &SessionId, epoch: i64) -> Option<Arc<Vec<Entry>>> {
+        let mut kept = self.kept();
+        let transcript = kept.sessions.remove(session)?;
+        kept.weight -= transcript.weight;
+        (transcript.epoch == epoch).then_some(transcript.entries)
+    }
+
+    /// Keeps what the run of this epoch left.
+    pub(crate) fn leave(&self, session: &SessionId, epoch: i64, entries: Arc<Vec<Entry>>) {
+        let weight = entries.iter().map(weight).sum();
+        let transcript = Transcript { epoch, entries, weight, left_at: Instant::now() };
+        let mut kept = self.kept();
+        if let Some(older) = kept.sessions.insert(session.clone(), transcript) {
+            kept.weight -= older.weight;
+        }
+        kept.weight += weight;
+        kept.shed();
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Kept {
+    /// Lets go of what waits too long and, over the budget, of the half that was left first.
+    fn shed(&mut self) {
+        let now = Instant::now();
+        self.sessions.retain(|_, transcript| now.duration_since(transcript.left_at) < KEPT_FOR);
+        self.weight = self.sessions.values().map(|transcript| transcript.weight).sum();
+        if self.weight <= BUDGET {
+            return;
+        }
+        let mut oldest: Vec<_> =
+            self.sessions.iter().map(|(id, transcript)| (transcript.left_at, id.clone())).collect();
+        oldest.sort();
+        for (_, id) in oldest {
+            if self.weight <= BUDGET / 2 {
+                return;
+            }
+            if let Some(transcript) = self.sessions.remove(&id) {
+                self.weight -= transcript.weight;
+            }
+        }
+    }
+}
+
+fn weight(entry: &Entry) -> usize {
+    ENTRY
+        + match entry {
+            Entry::Input(Input::Content(text)) => text.utf16_len(),
+            Entry::Input(Input::Data(data)) => data.as_str().len(),
+            Entry::Input(Input::Parts(parts)) => parts.iter().map(|part| part.utf16_len()).sum(),
+            Entry::Candidate { candidate, .. } => candidate_weight(candidate),
+            Entry::ToolResults(results) => results.iter().map(|result| ENTRY + outcome_weight(&result.outcome)).sum(),
+            Entry::Final { output } => output.as_str().len(),
+        }
+}
+
+fn candidate_weight(candidate: &Candidate) -> usize {
+    let part = |part: &OutputPart| match part {
+        OutputPart::Text(text) => text.utf16_len(),
+        OutputPart::Reasoning { text, signature } => {
+            text.utf16_len() + signature.as_ref().map_or(0, |signature| signature.as_str().len())
+        }
+        OutputPart::ToolCall(call) => match &call.input {
+            ToolInput::Json(input) => input.as_str().len(),
+            ToolInput::Malformed(text) => text.utf16_len(),
+        },
+    };
+    candidate.parts.iter().map(|one| ENTRY + part(one)).sum()
+}
+
+fn outcome_weight(outcome: &ToolOutcome) -> usize {
+    match outcome {
+        ToolOutcome::Completed { output } => output.as_str().len(),
+        ToolOutcome::Failed { code, message } => code.len() + message.len(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use nylorun_domain::id::SessionId;
+    use nylorun_domain::json::{Json, Text};
+    use nylorun_domain::transcript::{Entry, Input};
+
+    use super::{BUDGET, Transcripts};
+
+    fn session(name: &str) -> SessionId {
+        SessionId::from_trusted(name)
+    }
+
+    fn entries(len: usize) -> Arc<Vec<Entry>> {
+        Arc::new(vec![Entry::Input(Input::Content(Text::from("x".repeat(len))))])
+    }
+
+    #[test]
+    fn only_the_next_run_is_given_what_a_run_left() {
+        let transcripts = Transcripts::default();
+        let left = Arc::new(vec![Entry::Final { output: Json::string("x") }]);
+        transcripts.leave(&session("a"), 3, Arc::clone(&left));
+        assert_eq!(transcripts.take(&session("b"), 3), None);
+        assert_eq!(transcripts.take(&session("a"), 3), Some(Arc::clone(&left)));
+        assert_eq!(transcripts.take(&session("a"), 3), None, "it is taken out");
+        transcripts.leave(&session("a"), 4, left);
+        assert_eq!(transcripts.take(&session("a"), 5), None, "another run came between");
+        assert_eq!(transcripts.kept().weight, 0);
+    }
+
+    #[test]
+    fn what_is_kept_stays_within_the_budget_and_the_newest_stays() {
+        let transcripts = Transcripts::default();
+        for number in 0..40 {
+            transcripts.leave(&session(&number.to_string()), 1, entries(BUDGET / 20));
+            assert!(transcripts.kept().weight <= BUDGET);
+        }
+        assert!(transcripts.take(&session("0"), 1).is_none());
+        assert!(transcripts.take(&session("39"), 1).is_some());
+    }
+}
