@@ -1,7 +1,7 @@
 //! Transcripts of sessions that are being used, so that a turn need not fold the whole record again.
 //!
-//! A cache and nothing more: bounded, short-lived, and never the truth. A transcript belongs to the epoch of the run that left
-//! it; any later take of the session, here or elsewhere, raises the epoch and makes it worthless
+//! A cache and nothing more: bounded, short-lived, and never the truth. A transcript belongs to the epoch of the run
+//! that left it; any later take of the session, here or elsewhere, raises the epoch and makes it worthless
 //! (`docs/decisions/0009-transcripts-in-use.md`).
 
 use std::collections::HashMap;

@@ -50,7 +50,7 @@ async fn a_first_hour_at_the_terminal() {
     assert_eq!(kinds, ["command.message", "message.assistant", "turn.completed"]);
     let status: Value = serde_json::from_str(&ok(&nylorun(path, &["status", "--json"]))).expect("JSON");
     assert!(status.to_string().contains("\"commits\""), "{status}");
-    assert_eq!(status["sandbox"]["backend"], "virtual", "{status}");
+    assert_eq!(status["tenant"]["sandbox"]["backend"], "virtual", "{status}");
     ok(&nylorun(path, &["doctor"]));
     drop(server);
     let gone = nylorun(path, &["status"]);
