@@ -42,10 +42,11 @@ bench: .setup-test ## measure the release binary; results go to bench/results
 	@scripts/postgres with $(CARGO) run --quiet --locked --release -p bench -- $(ARGS)
 
 fuzz: .setup-build ## property tests with many more cases: make fuzz CASES=20000
-	PROPTEST_CASES=$(or $(CASES),20000) $(CARGO) test --locked -p nylorun-domain -p nylorun-wire -p nylorun-engine
+	PROPTEST_CASES=$(or $(CASES),20000) $(CARGO) test --locked -p nylorun-domain -p nylorun-wire \
+		-p nylorun-engine -p nylorun-workspace -p nylorun-gates -p nylorun-keys --lib --test it
 
-openapi: .setup-build ## print the OpenAPI document of the Runtime API
-	@$(CARGO) run --quiet --locked -p nylorun -- openapi $(ARGS)
+openapi: .setup-build ## write openapi/*.json anew from the route table
+	UPDATE_OPENAPI=1 $(CARGO) test --quiet --locked -p nylorun-server --test it openapi
 
 test-model: .setup-build ## one turn on a small real model served on this machine; not part of make test
 	@scripts/test-model
