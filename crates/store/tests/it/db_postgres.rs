@@ -134,6 +134,9 @@ async fn a_worker_hears_that_its_lock_is_lost() {
                AND application_name = 'nylorun-worker'";
     client(&test).await.batch_execute(end).await.unwrap();
     tokio::time::timeout(Duration::from_secs(20), lost.wait_for(|lost| *lost)).await.unwrap().unwrap();
+    // The server frees the lock when the backend has ended, a moment after the connection did.
+    let gone = async { while test.db.is_worker_gone("w1").await == Ok(false) {} };
+    tokio::time::timeout(Duration::from_secs(20), gone).await.unwrap();
     assert_eq!(test.db.is_worker_gone("w1").await, Ok(true));
 }
 
