@@ -39,7 +39,8 @@ drill: .setup-test ## kill the server at every durable step and at random moment
 	@scripts/postgres with $(CARGO) test --locked --workspace --features nylorun/crash-points --test it crash_points -- --nocapture
 
 bench: .setup-test ## measure the release binary; results go to bench/results
-	@scripts/postgres with $(CARGO) run --quiet --locked --release -p bench -- $(ARGS)
+	$(CARGO) build --locked --release -p nylorun -p bench
+	@scripts/postgres with $(CARGO) run --quiet --locked --release -p bench
 
 fuzz: .setup-build ## property tests with many more cases: make fuzz CASES=20000
 	PROPTEST_CASES=$(or $(CASES),20000) $(CARGO) test --locked -p nylorun-domain -p nylorun-wire \

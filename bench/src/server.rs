@@ -103,7 +103,7 @@ impl Server {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).ok_or("no VmRSS")?;
         let kib: f64 = line.trim().trim_end_matches(" kB").parse()?;
-        Ok(kib / 1000.0)
+        Ok(kib * 1024.0 / 1e6)
     }
 
     /// Processor time of this process so far, in clock ticks.

@@ -108,7 +108,7 @@ impl From<Refusal> for Error {
                 Self::Conflict { code: Code::RequestRejected, message, active_turn: active_turn_id, details: None }
             }
             Refusal::UnknownEffect(_) => Self::NotFound { message },
-            Refusal::NotUncertain { .. } | Refusal::OnlyRetry(_) => Self::conflict(message),
+            Refusal::NotUncertain { .. } | Refusal::OnlyRetry(_) | Refusal::TurnEnded(_) => Self::conflict(message),
         }
     }
 }

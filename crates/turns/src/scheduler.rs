@@ -114,6 +114,11 @@ impl Scheduler {
         }
     }
 
+    /// Gives back the memory of sessions that have not been talked to for a while.
+    pub(crate) fn expire_transcripts(&self) {
+        self.0.advancer.transcripts.expire(std::time::Instant::now());
+    }
+
     /// Whether this process advances the session now.
     pub fn is_advancing(&self, session: &SessionId) -> bool {
         self.sessions().running.contains_key(session)

@@ -45,6 +45,7 @@ pub async fn run_sweeps(scheduler: Scheduler, maintenance: Vec<Arc<dyn Maintenan
             report("orphans", orphans(&scheduler).await);
             last_orphans = Some(Instant::now());
         }
+        scheduler.expire_transcripts();
         for part in &maintenance {
             part.sweep(now()).await;
         }

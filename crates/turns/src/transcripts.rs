@@ -56,7 +56,16 @@ impl Transcripts {
             kept.weight -= older.weight;
         }
         kept.weight += weight;
-        kept.shed();
+        if kept.weight > BUDGET {
+            kept.shed();
+        }
+    }
+
+    /// Lets go of what has waited too long. The sweep calls this, so that a quiet server gives the memory back.
+    pub(crate) fn expire(&self, now: Instant) {
+        let mut kept = self.kept();
+        kept.sessions.retain(|_, transcript| now.duration_since(transcript.left_at) < KEPT_FOR);
+        kept.weight = kept.sessions.values().map(|transcript| transcript.weight).sum();
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
@@ -65,14 +74,8 @@ impl Transcripts {
 }
 
 impl Kept {
-    /// Lets go of what waits too long and, over the budget, of the half that was left first.
+    /// Over the budget: lets go of what was left first, down to half of it.
     fn shed(&mut self) {
-        let now = Instant::now();
-        self.sessions.retain(|_, transcript| now.duration_since(transcript.left_at) < KEPT_FOR);
-        self.weight = self.sessions.values().map(|transcript| transcript.weight).sum();
-        if self.weight <= BUDGET {
-            return;
-        }
         let mut oldest: Vec<_> =
             self.sessions.iter().map(|(id, transcript)| (transcript.left_at, id.clone())).collect();
         oldest.sort();
@@ -123,12 +126,13 @@ fn outcome_weight(outcome: &ToolOutcome) -> usize {
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
+    use std::time::Instant;
 
     use nylorun_domain::id::SessionId;
     use nylorun_domain::json::{Json, Text};
     use nylorun_domain::transcript::{Entry, Input};
 
-    use super::{BUDGET, Transcripts};
+    use super::{BUDGET, KEPT_FOR, Transcripts};
 
     fn session(name: &str) -> SessionId {
         SessionId::from_trusted(name)
@@ -149,6 +153,18 @@ mod tests {
         transcripts.leave(&session("a"), 4, left);
         assert_eq!(transcripts.take(&session("a"), 5), None, "another run came between");
         assert_eq!(transcripts.kept().weight, 0);
+    }
+
+    #[test]
+    fn what_waits_a_minute_is_let_go_although_no_turn_comes() {
+        let transcripts = Transcripts::default();
+        let before = Instant::now();
+        transcripts.leave(&session("a"), 1, entries(10));
+        transcripts.expire(before + KEPT_FOR / 2);
+        assert_eq!(transcripts.kept().sessions.len(), 1);
+        transcripts.expire(Instant::now() + KEPT_FOR);
+        let kept = transcripts.kept();
+        assert_eq!((kept.sessions.len(), kept.weight), (0, 0));
     }
 
     #[test]

@@ -65,6 +65,9 @@ pub enum Refusal {
         /// Where it stands.
         status: &'static str,
     },
+    /// Nothing runs again for a turn that has ended.
+    #[error("the turn of effect {0} has ended, so it cannot run again: settle it with a value or an error")]
+    TurnEnded(crate::id::EffectId),
     /// A model's answer cannot be made up.
     #[error("effect {0} is a model call: it can only be settled with {{\"retry\": true}}")]
     OnlyRetry(crate::id::EffectId),

@@ -40,8 +40,11 @@ pub fn settle_effect(
     if effect.status != EffectStatus::Uncertain {
         return Err(Refusal::NotUncertain { id: effect.id.clone(), status: effect.status.as_str() });
     }
-    let outcome = outcome_of(effect, settle.outcome)?;
     let is_active = session.active_turn_id.as_ref() == Some(&effect.turn_id);
+    if settle.outcome == SettleOutcome::Retry && !is_active {
+        return Err(Refusal::TurnEnded(effect.id.clone()));
+    }
+    let outcome = outcome_of(effect, settle.outcome)?;
     let mut change = SessionChange::of(session);
     let turn_id = Some(effect.turn_id.clone());
     let payload = Payload::EffectSettled {

@@ -403,4 +403,8 @@ fn settling_an_effect_of_a_cancelled_turn_wakes_nothing() {
     let change = decide(|stamp| settle_effect(&before, &row, 0, settle, stamp)).expect("it is uncertain");
     assert_eq!((change.session.status, change.wake), (Status::Cancelled, WakeChange::Keep));
     assert_eq!(change.command.expect("it is remembered").turn_id, None);
+    // Nobody is told that something will run again which will not.
+    let retry = SettleEffect { head: head("k"), outcome: SettleOutcome::Retry };
+    let refused = decide(|stamp| settle_effect(&before, &row, 0, retry, stamp));
+    assert_eq!(refused.err(), Some(Refusal::TurnEnded(row.id)));
 }
