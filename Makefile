@@ -38,9 +38,9 @@ drill: .setup-test ## kill the server at every durable step and at random moment
 	@scripts/postgres with $(CARGO) test --locked -p nylorun --test it kills -- --nocapture
 	@scripts/postgres with $(CARGO) test --locked --workspace --features nylorun/crash-points --test it crash_points -- --nocapture
 
-bench: .setup-test ## measure the release binary; results go to bench/results
+bench: .setup-test ## measure the release binary; results go to bench/results (a part: make bench ARGS="--only turn --database sqlite")
 	$(CARGO) build --locked --release -p nylorun -p bench
-	@scripts/postgres with $(CARGO) run --quiet --locked --release -p bench
+	@scripts/postgres with $(CARGO) run --quiet --locked --release -p bench -- $(ARGS)
 
 fuzz: .setup-build ## property tests with many more cases: make fuzz CASES=20000
 	PROPTEST_CASES=$(or $(CASES),20000) $(CARGO) test --locked -p nylorun-domain -p nylorun-wire \

@@ -4,11 +4,13 @@
 //! is the built-in fixture: it has no latency, so what is measured is Nylorun itself.
 
 mod bare;
+mod memory;
 mod report;
 mod server;
 mod start;
 mod turns;
 
+use clap::{Parser, ValueEnum};
 use report::Report;
 
 /// Whatever went wrong: a benchmark that fails says so and ends.
@@ -33,27 +35,84 @@ impl Database {
     }
 }
 
-#[tokio::main(worker_threads = 2)]
-async fn main() -> Result<(), Failure> {
-    let mut databases = vec![Database::Sqlite];
-    match std::env::var("NYLORUN_TEST_POSTGRES_URL") {
-        Ok(url) if !url.is_empty() => databases.push(Database::Postgres(url)),
-        _ => eprintln_skipped(),
-    }
-    let mut report = Report::begin();
-    for database in &databases {
-        let bare = bare::measure(database).await?;
-        report.bare(database, &bare);
-        turns::one_session(database, &bare, &mut report).await?;
-        turns::sixty_four_sessions(database, &mut report).await?;
-        turns::twenty_tool_steps(database, &mut report).await?;
-    }
-    start::measure(&mut report).await?;
-    report.finish()
+/// Measures the release binary over HTTP.
+#[derive(Debug, Parser)]
+struct Options {
+    /// Only these parts; a report is written when all of them are measured
+    #[arg(long, value_delimiter = ',')]
+    only: Vec<Part>,
+    /// Only this database
+    #[arg(long)]
+    database: Option<Engine>,
+    /// The PostgreSQL server to measure on
+    #[arg(long, env = "NYLORUN_TEST_POSTGRES_URL", hide_env_values = true)]
+    postgres: Option<String>,
 }
 
-fn eprintln_skipped() {
-    use std::io::Write as _;
-    // Nobody can be told when standard error is gone.
-    let _ = writeln!(std::io::stderr(), "PostgreSQL is skipped: NYLORUN_TEST_POSTGRES_URL is not set (use make bench)");
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Part {
+    /// Latency, commits and statements of a turn
+    Turn,
+    /// 64 sessions at once
+    Many,
+    /// A turn of 20 tool steps
+    Tools,
+    /// Time until ready
+    Start,
+    /// Memory of idle processes
+    Memory,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Engine {
+    Sqlite,
+    Postgres,
+}
+
+impl Options {
+    fn measures(&self, part: Part) -> bool {
+        self.only.is_empty() || self.only.contains(&part)
+    }
+
+    fn databases(&self) -> Result<Vec<Database>, Failure> {
+        let postgres = || {
+            let url = self.postgres.clone().filter(|url| !url.is_empty());
+            let url = url.ok_or("NYLORUN_TEST_POSTGRES_URL is not set: use make bench, or --database sqlite")?;
+            Ok::<_, Failure>(Database::Postgres(url))
+        };
+        Ok(match self.database {
+            Some(Engine::Sqlite) => vec![Database::Sqlite],
+            Some(Engine::Postgres) => vec![postgres()?],
+            None => vec![Database::Sqlite, postgres()?],
+        })
+    }
+}
+
+#[tokio::main(worker_threads = 2)]
+async fn main() -> Result<(), Failure> {
+    let options = Options::parse();
+    let mut report = Report::begin();
+    for database in &options.databases()? {
+        let bare = bare::measure(database).await?;
+        report.bare(database, &bare);
+        if options.measures(Part::Turn) {
+            turns::one_session(database, &bare, &mut report).await?;
+        }
+        if options.measures(Part::Many) {
+            turns::sixty_four_sessions(database, &mut report).await?;
+        }
+        if options.measures(Part::Tools) {
+            turns::twenty_tool_steps(database, &mut report).await?;
+        }
+        if options.measures(Part::Start) {
+            start::measure(database, &mut report).await?;
+        }
+        if options.measures(Part::Memory) {
+            memory::measure(database, &mut report).await?;
+        }
+    }
+    match options.only.is_empty() && options.database.is_none() {
+        true => report.finish(),
+        false => Ok(()),
+    }
 }

@@ -63,12 +63,17 @@ impl Report {
     pub(crate) fn bare(&mut self, database: &Database, bare: &Bare) {
         let figure = format!("p50 {}, p99 {}", ms(bare.commit_p50), ms(bare.commit_p99));
         self.row(database.name(), "baseline: bare commit of one row", figure, "", Verdict::NoTarget);
-        self.row(database.name(), "baseline: bare statement", ms(bare.statement_p50), "", Verdict::NoTarget);
+        let figure = format!("p50 {:.0} µs", bare.statement_p50.as_secs_f64() * 1e6);
+        self.row(database.name(), "baseline: bare statement in a transaction", figure, "", Verdict::NoTarget);
     }
 
     /// Writes the report below `bench/results/`.
     pub(crate) fn finish(self) -> Result<(), Failure> {
         let commit = output("git", &["rev-parse", "--short", "HEAD"]);
+        let commit = match output("git", &["status", "--porcelain", "--untracked-files=no"]).is_empty() {
+            true => commit,
+            false => format!("{commit}-changed"),
+        };
         let date = output("date", &["-u", "+%Y-%m-%d"]);
         let mut text = format!("# Benchmark of {date}, commit {commit}\n\n");
         writeln!(text, "- processor: {}", processor())?;

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use nylorun_client::{Client, Key, Seed, TenantClient};
 use serde_json::{Value, json};
 
+use crate::report::{ms, percentile};
 use crate::{Database, Failure};
 
 /// The agent that every benchmark uses.
@@ -87,6 +88,18 @@ impl Server {
         let status = self.tenant()?.status().await?;
         let number = |name: &str| status.other["counters"][name].as_f64().ok_or("the status has no counters");
         Ok(Counters { commits: number("commits")?, statements: number("statements")? })
+    }
+
+    /// A round trip that does nothing, on one kept connection.
+    pub(crate) async fn health_p50(&self) -> Result<String, Failure> {
+        let client = self.client()?;
+        let mut times = Vec::new();
+        for _ in 0..300 {
+            let begun = Instant::now();
+            client.health().await?;
+            times.push(begun.elapsed());
+        }
+        Ok(format!("p50 {}", ms(percentile(&mut times, 0.5))))
     }
 
     fn tenant(&self) -> Result<TenantClient, Failure> {

@@ -11,7 +11,7 @@ use crate::server::{AGENT, Server, fresh, ticks_of};
 use crate::{Database, Failure};
 
 /// One user of one session: sends a message, waits on the open stream until its turn has completed.
-struct User {
+pub(crate) struct User {
     session: Session,
     events: Events,
 }
@@ -48,6 +48,8 @@ pub(crate) async fn one_session(database: &Database, bare: &Bare, report: &mut R
     let home = tempfile::tempdir()?;
     let server = Server::start(home.path(), &fresh(database, "bench_one").await?)?;
     server.prepare().await?;
+    let name = database.name();
+    report.row(name, "baseline: GET /health", server.health_p50().await?, "", Verdict::NoTarget);
     let mut user = User::new(&server.client()?, "one", Environment::Without).await?;
     for _ in 0..50 {
         user.turn("hi").await?;
@@ -69,7 +71,6 @@ pub(crate) async fn one_session(database: &Database, bare: &Bare, report: &mut R
     let figure =
         format!("p50 {}, p95 {}, p99 {}", ms(p50), ms(percentile(&mut times, 0.95)), ms(percentile(&mut times, 0.99)));
     let target = format!("p50 ≤ 4 × bare commit + 4 ms = {}", ms(limit));
-    let name = database.name();
     report.row(
         name,
         "turn of one model step, one session",
@@ -82,25 +83,86 @@ pub(crate) async fn one_session(database: &Database, bare: &Bare, report: &mut R
     Ok(())
 }
 
-/// 64 sessions at once, each with a turn after the other.
+/// 64 sessions at once, each with a turn after the other: three runs, each on a database of its own.
 pub(crate) async fn sixty_four_sessions(database: &Database, report: &mut Report) -> Result<(), Failure> {
-    const SPAN: Duration = Duration::from_secs(10);
-    let home = tempfile::tempdir()?;
-    let server = Server::start(home.path(), &fresh(database, "bench_many").await?)?;
-    server.prepare().await?;
+    let mut runs = Vec::new();
+    for _ in 0..3 {
+        runs.push(Load::run(database).await?);
+    }
+    runs.sort_by(|one, other| one.rate.total_cmp(&other.rate));
+    let goal = match database {
+        Database::Sqlite => 800.0,
+        Database::Postgres(_) => 300.0,
+    };
+    let (least, median, most) = (&runs[0], &runs[1], &runs[2]);
+    let figure = format!(
+        "{:.0} turns/s (three runs: {:.0} to {:.0}), p50 {}, p99 {} (processors: server {:.2}, load generator {:.2})",
+        median.rate, least.rate, most.rate, median.p50, median.p99, median.server_cores, median.own_cores,
+    );
+    report.row(
+        database.name(),
+        "64 sessions at once",
+        figure,
+        &format!("≥ {goal:.0} turns/s"),
+        Verdict::at_least(median.rate, goal),
+    );
+    Ok(())
+}
+
+/// What one run of 64 sessions gave.
+struct Load {
+    rate: f64,
+    p50: String,
+    p99: String,
+    server_cores: f64,
+    own_cores: f64,
+}
+
+impl Load {
+    async fn run(database: &Database) -> Result<Self, Failure> {
+        const SPAN: Duration = Duration::from_secs(10);
+        let home = tempfile::tempdir()?;
+        let server = Server::start(home.path(), &fresh(database, "bench_many").await?)?;
+        server.prepare().await?;
+        let users = users(&server, 64).await?;
+        let (server_before, own_before) = (server.ticks()?, ticks_of(std::process::id())?);
+        let begun = Instant::now();
+        let mut times = talk(users, move |_| begun.elapsed() < SPAN).await?;
+        let elapsed = begun.elapsed().as_secs_f64();
+        // The kernel counts 100 ticks a second.
+        let cores = |ticks: f64| ticks / 100.0 / elapsed;
+        Ok(Self {
+            rate: times.len() as f64 / elapsed,
+            p50: ms(percentile(&mut times, 0.5)),
+            p99: ms(percentile(&mut times, 0.99)),
+            server_cores: cores(server.ticks()? - server_before),
+            own_cores: cores(ticks_of(std::process::id())? - own_before),
+        })
+    }
+}
+
+/// Users of sessions of their own, each with an open stream.
+pub(crate) async fn users(server: &Server, count: usize) -> Result<Vec<User>, Failure> {
     let client = server.client()?;
     let mut users = Vec::new();
-    for number in 0..64 {
+    for number in 0..count {
         users.push(User::new(&client, &format!("many-{number}"), Environment::Without).await?);
     }
-    let (server_before, own_before) = (server.ticks()?, ticks_of(std::process::id())?);
-    let begun = Instant::now();
+    Ok(users)
+}
+
+/// All users at once, each with a turn after the other while `goes_on` says so of the number of its turns so far.
+pub(crate) async fn talk(
+    users: Vec<User>,
+    goes_on: impl Fn(usize) -> bool + Clone + Send + 'static,
+) -> Result<Vec<Duration>, Failure> {
     let tasks: Vec<_> = users
         .into_iter()
         .map(|mut user| {
+            let goes_on = goes_on.clone();
             tokio::spawn(async move {
                 let mut times = Vec::new();
-                while begun.elapsed() < SPAN {
+                while goes_on(times.len()) {
                     times.push(user.turn("hi").await?);
                 }
                 Ok::<_, Failure>(times)
@@ -111,31 +173,7 @@ pub(crate) async fn sixty_four_sessions(database: &Database, report: &mut Report
     for task in tasks {
         times.extend(task.await??);
     }
-    let elapsed = begun.elapsed().as_secs_f64();
-    let rate = times.len() as f64 / elapsed;
-    // The kernel counts 100 ticks a second.
-    let cores = |ticks: f64| ticks / 100.0 / elapsed;
-    let (server_cores, own_cores) =
-        (cores(server.ticks()? - server_before), cores(ticks_of(std::process::id())? - own_before));
-    let goal = match database {
-        Database::Sqlite => 800.0,
-        Database::Postgres(_) => 300.0,
-    };
-    let figure = format!(
-        "{rate:.0} turns/s, p50 {}, p99 {} (processors: server {server_cores:.2}, load generator {own_cores:.2})",
-        ms(percentile(&mut times, 0.5)),
-        ms(percentile(&mut times, 0.99)),
-    );
-    report.row(
-        database.name(),
-        "64 sessions at once",
-        figure,
-        &format!("≥ {goal:.0} turns/s"),
-        Verdict::at_least(rate, goal),
-    );
-    let rss = server.rss_mb()?;
-    report.row(database.name(), "memory of the server right after that", format!("{rss:.1} MB"), "", Verdict::NoTarget);
-    Ok(())
+    Ok(times)
 }
 
 /// One turn of 20 tool steps.
@@ -156,8 +194,12 @@ pub(crate) async fn twenty_tool_steps(database: &Database, report: &mut Report) 
     let took = user.turn(&steps(STEPS)).await?;
     let after = server.counters().await?;
     // A turn's own beginning and end are not a step's.
-    let commits = (after.commits - before.commits - 3.0) / STEPS as f64;
-    let figure = format!("{commits:.2} commits and {} a step", ms(took / STEPS as u32));
+    let all = after.commits - before.commits;
+    let commits = (all - 3.0) / STEPS as f64;
+    let figure = format!(
+        "{commits:.2} commits and {} a step ({all:.0} commits of the turn, 3 of them its own)",
+        ms(took / STEPS as u32)
+    );
     report.row(database.name(), "turn of 20 tool steps", figure, "≤ 2 commits a step", Verdict::at_most(commits, 2.0));
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! Commands to a session (api 2.4, 1.9).
 
+use futures_util::future;
 use nylorun_domain::caller::Caller;
 use nylorun_domain::change::{CommandRecord, SessionChange};
 use nylorun_domain::id::SessionId;
@@ -18,9 +19,11 @@ impl App {
     /// Carries out a command. A repetition under the same key gets the first answer, whatever the session does now.
     pub async fn command(&self, caller: &Caller, id: &SessionId, command: Command) -> Result<Accepted, Error> {
         loop {
-            let session = self.session(caller, id).await?;
-            if let Some(answer) = self.answered(&session, &command.idempotency_key, &command.body_hash).await? {
-                return Ok(answer);
+            let answered = self.store().command_get(id, &command.idempotency_key);
+            let (session, answered) = future::join(self.session(caller, id), answered).await;
+            let (session, answered) = (session?, answered?);
+            if let Some(record) = answered {
+                return repeated(id, &record, &command.body_hash);
             }
             let change = self.decide(&session, &command).await?;
             match self.committer().commit(&change).await {
@@ -32,17 +35,6 @@ impl App {
                 Err(CommitError::Store(error)) => return Err(error.into()),
             }
         }
-    }
-
-    /// The stored answer of a command under this key. Only accepted ones are stored.
-    pub(crate) async fn answered(&self, session: &Session, key: &str, hash: &str) -> Result<Option<Accepted>, Error> {
-        let Some(record) = self.store().command_get(&session.id, key).await? else { return Ok(None) };
-        if record.body_hash != hash {
-            return Err(Error::conflict(format!(
-                "Idempotency key {key:?} was used for another request; use a new key for a new request"
-            )));
-        }
-        accepted(&session.id, Some(&record)).map(Some)
     }
 
     async fn decide(&self, session: &Session, command: &Command) -> Result<SessionChange, Error> {
@@ -81,11 +73,22 @@ impl App {
     /// What follows the commit: it is derived from it, and the sweep repeats it if this process dies here.
     fn after_commit(&self, change: &SessionChange, kind: &CommandKind) {
         match kind {
-            CommandKind::Message { .. } => self.parts().scheduler.wake(&change.session.id),
+            CommandKind::Message { .. } => self.parts().scheduler.wake_after(change),
             CommandKind::Cancel { .. } => self.parts().scheduler.cancel(&change.session.id),
             CommandKind::Approve { .. } | CommandKind::Respond { .. } => {}
         }
     }
+}
+
+/// The stored answer of a command that came before under the same key. Only accepted ones are stored.
+pub(crate) fn repeated(session: &SessionId, record: &CommandRecord, hash: &str) -> Result<Accepted, Error> {
+    if record.body_hash != hash {
+        return Err(Error::conflict(format!(
+            "Idempotency key {:?} was used for another request; use a new key for a new request",
+            record.idempotency_key
+        )));
+    }
+    accepted(session, Some(record))
 }
 
 /// The answer of a command that was accepted.

@@ -7,7 +7,7 @@ use nylorun_turns::{CommitError, stamp};
 use nylorun_wire::command::Accepted;
 use nylorun_wire::effect::Settle;
 
-use crate::command::accepted;
+use crate::command::{accepted, repeated};
 use crate::{App, Error};
 
 impl App {
@@ -21,8 +21,8 @@ impl App {
     ) -> Result<Accepted, Error> {
         loop {
             let session = self.session(caller, id).await?;
-            if let Some(answer) = self.answered(&session, &settle.idempotency_key, &settle.body_hash).await? {
-                return Ok(answer);
+            if let Some(record) = self.store().command_get(id, &settle.idempotency_key).await? {
+                return repeated(id, &record, &settle.body_hash);
             }
             let row = self.store().effect_get(id, effect).await?;
             let row = row.ok_or_else(|| Refusal::UnknownEffect(effect.clone()))?;

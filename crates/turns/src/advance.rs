@@ -8,12 +8,13 @@ use nylorun_domain::id::{SessionId, TurnId, WorkerId};
 use nylorun_domain::segment::{Next, TurnEnd, TurnOutput};
 use nylorun_domain::session::Session;
 use nylorun_domain::time::Millis;
-use nylorun_domain::transcript::{Edit, Entry};
+use nylorun_domain::transcript::{Edit, Entry, Input};
 use nylorun_domain::turn::{Journal, Owner, Take, release, take};
 use nylorun_ports::abort::{Abort, AbortKind};
 use nylorun_ports::run::{CoreError, Harness, RunCore, RunEnd, TurnStart};
 use nylorun_store::{Store, StoreError};
 
+use crate::begun::Begun;
 use crate::clock::{now, stamp};
 use crate::committer::{CommitError, Committer, Updated};
 use crate::core::SessionCore;
@@ -36,6 +37,16 @@ pub(crate) struct Advancer {
     pub(crate) transcripts: Transcripts,
 }
 
+/// A session that is being taken: the row, its take, and what the active turn has come to.
+struct Taken {
+    session: Session,
+    take: Box<SessionChange>,
+    turn: TurnId,
+    effects: Vec<EffectRow>,
+    /// The input of a turn that has just begun.
+    begun: Option<Input>,
+}
+
 /// What an advance comes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Advanced {
@@ -52,9 +63,9 @@ impl Advancer {
         self.committer.store()
     }
 
-    /// Advances the session's active segment, if there is one to advance.
-    pub(crate) async fn advance(&self, id: &SessionId, abort: Abort) -> Advanced {
-        match self.try_advance(id, abort).await {
+    /// Advances the session's active segment, if there is one to advance. A turn that has just begun is not read back.
+    pub(crate) async fn advance(&self, id: &SessionId, begun: Option<Begun>, abort: Abort) -> Advanced {
+        match self.try_advance(id, begun, abort).await {
             Ok(advanced) => advanced,
             Err(error) => {
                 tracing::warn!(session = %id, %error, "an advance could not reach the store");
@@ -63,16 +74,23 @@ impl Advancer {
         }
     }
 
-    async fn try_advance(&self, id: &SessionId, abort: Abort) -> Result<Advanced, StoreError> {
-        let Some(session) = self.store().session_get(id).await? else { return Ok(Advanced::Done) };
+    async fn try_advance(&self, id: &SessionId, begun: Option<Begun>, abort: Abort) -> Result<Advanced, StoreError> {
+        let (session, begun) = match begun {
+            Some(Begun { session, input }) => (Some(session), Some(input)),
+            None => (self.store().session_get(id).await?, None),
+        };
+        let Some(session) = session else { return Ok(Advanced::Done) };
         let Some(turn) = session.active_turn_id.clone() else { return Ok(Advanced::Done) };
-        let effects = self.store().effect_list(id, &turn).await?;
+        let effects = match begun {
+            Some(_) => Vec::new(),
+            None => self.store().effect_list(id, &turn).await?,
+        };
         let owner = self.owner(&session).await?;
         match take(&session, owner, &effects, &self.worker, &stamp()) {
             Take::Nothing => Ok(Advanced::Done),
             Take::Busy => Ok(Advanced::RetryAfter(LOOK_AGAIN)),
             Take::Uncertain(change) => self.commit_alone(&change).await,
-            Take::Taken(change) => self.run(&session, change, turn, effects, abort).await,
+            Take::Taken(take) => self.run(Taken { session, take, turn, effects, begun }, abort).await,
         }
     }
 
@@ -97,15 +115,9 @@ impl Advancer {
         Ok(if heard.plus(lease_ms) < now() { Owner::Gone } else { Owner::Alive })
     }
 
-    async fn run(
-        &self,
-        session: &Session,
-        take: Box<SessionChange>,
-        turn: TurnId,
-        effects: Vec<EffectRow>,
-        abort: Abort,
-    ) -> Result<Advanced, StoreError> {
-        let start = self.start(session, take.session.epoch, &turn, &effects).await;
+    async fn run(&self, taken: Taken, abort: Abort) -> Result<Advanced, StoreError> {
+        let start = self.start(&taken).await;
+        let Taken { session, take, turn, effects, .. } = taken;
         let core = Arc::new(SessionCore::new(self.committer.clone(), take, turn, Journal::of(effects)));
         let start = match start {
             Ok(start) => start,
@@ -143,28 +155,27 @@ impl Advancer {
         }
     }
 
-    async fn start(
-        &self,
-        session: &Session,
-        epoch: i64,
-        turn: &TurnId,
-        effects: &[EffectRow],
-    ) -> Result<TurnStart, LoadError> {
+    async fn start(&self, taken: &Taken) -> Result<TurnStart, LoadError> {
+        let session = &taken.session;
         let hash = session.turn_manifest_hash.as_ref().unwrap_or(&session.manifest_hash);
         let transcript = match self.transcripts.take(&session.id, session.epoch) {
             Some(kept) => kept,
             None => Arc::new(load::transcript(self.store(), session).await?),
         };
+        let input = match &taken.begun {
+            Some(input) => input.clone(),
+            None => load::input(self.store(), session).await?,
+        };
         Ok(TurnStart {
             session_id: session.id.clone(),
             agent_id: session.agent_id.clone(),
-            turn_id: turn.clone(),
+            turn_id: taken.turn.clone(),
             segment: session.segment,
-            epoch,
+            epoch: taken.take.session.epoch,
             manifest: self.manifests.get(self.store(), hash).await?,
-            input: load::input(self.store(), session).await?,
+            input,
             transcript,
-            outcomes: load::outcomes(effects, session.segment),
+            outcomes: load::outcomes(&taken.effects, session.segment),
             workspace: load::workspace(self.store(), session),
         })
     }

@@ -18,6 +18,17 @@ pub enum CommitError {
     Store(#[from] StoreError),
 }
 
+/// Tries of a commit whose answer is lost with its connection.
+const TRIES: u32 = 3;
+
+/// Why one try of a commit failed.
+enum Lost {
+    /// Its answer was lost, and the row does not show it.
+    NotSeen(StoreError),
+    /// It is known not to have happened.
+    Failed(CommitError),
+}
+
 /// Commits changes of sessions.
 #[derive(Clone, Debug)]
 pub struct Committer {
@@ -43,14 +54,32 @@ impl Committer {
 
     /// Commits one change and tells its observers.
     pub async fn commit(&self, change: &SessionChange) -> Result<(), CommitError> {
+        let mut tried = 0;
+        loop {
+            tried += 1;
+            match self.try_commit(change).await {
+                // The row is as it was. Should the lost commit still happen, its revision stops the repetition.
+                Err(Lost::NotSeen(error)) if tried < TRIES => {
+                    tracing::warn!(session = %change.session.id, %error, "a commit was lost and is sent again");
+                }
+                Err(Lost::NotSeen(error)) => return Err(CommitError::Store(error)),
+                Err(Lost::Failed(error)) => return Err(error),
+                Ok(()) => return Ok(()),
+            }
+        }
+    }
+
+    async fn try_commit(&self, change: &SessionChange) -> Result<(), Lost> {
         let events = match self.store.session_commit(change).await {
             Ok(events) => events,
-            Err(WriteError::Guard(STALE_SESSION) | WriteError::Duplicate { .. }) => return Err(CommitError::Stale),
+            Err(WriteError::Guard(STALE_SESSION) | WriteError::Duplicate { .. }) => {
+                return Err(Lost::Failed(CommitError::Stale));
+            }
             Err(WriteError::Guard(guard)) => {
                 tracing::error!(%guard, "a change of a session failed a guard that it does not have");
-                return Err(CommitError::Stale);
+                return Err(Lost::Failed(CommitError::Stale));
             }
-            Err(WriteError::Db(error)) => return Err(CommitError::Store(error.into())),
+            Err(WriteError::Db(error)) => return Err(Lost::Failed(CommitError::Store(error.into()))),
             Err(WriteError::Unknown(error)) => return self.look_again(change, error.into()).await,
         };
         self.live.events(&change.session.id, &events);
@@ -58,19 +87,21 @@ impl Committer {
     }
 
     /// The commit's answer was lost: the event that it would have written last tells whether it happened.
-    async fn look_again(&self, change: &SessionChange, error: StoreError) -> Result<(), CommitError> {
-        let Some(session) = self.store.session_get(&change.session.id).await? else { return Err(error.into()) };
+    async fn look_again(&self, change: &SessionChange, error: StoreError) -> Result<(), Lost> {
+        let failed = |error: StoreError| Lost::Failed(CommitError::Store(error));
+        let session = self.store.session_get(&change.session.id).await.map_err(failed)?;
+        let Some(session) = session else { return Err(failed(error)) };
         if session.rev == change.before_rev {
-            return Err(error.into());
+            return Err(Lost::NotSeen(error));
         }
         let happened = match change.events.last() {
             Some(event) => {
-                let stored = self.store.event_get(&session.id, event.seq).await?;
+                let stored = self.store.event_get(&session.id, event.seq).await.map_err(failed)?;
                 stored.is_some_and(|stored| stored.body.contains(event.id.as_str()))
             }
             None => session == change.session,
         };
-        if happened { Ok(()) } else { Err(CommitError::Stale) }
+        if happened { Ok(()) } else { Err(Lost::Failed(CommitError::Stale)) }
     }
 
     /// Decides and commits until the decision meets the row that it was made on. `decide` answers `None` to leave it.

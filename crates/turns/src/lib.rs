@@ -4,6 +4,7 @@
 //! them).
 
 mod advance;
+mod begun;
 mod clock;
 mod committer;
 mod core;

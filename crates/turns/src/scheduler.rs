@@ -4,12 +4,14 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use nylorun_domain::change::SessionChange;
 use nylorun_domain::id::{SessionId, WorkerId};
-use nylorun_ports::abort::{AbortHandle, AbortKind, abort_pair};
+use nylorun_ports::abort::{Abort, AbortHandle, AbortKind, abort_pair};
 use nylorun_ports::run::Harness;
 use tokio::sync::{Notify, Semaphore};
 
 use crate::advance::{Advanced, Advancer};
+use crate::begun::Begun;
 use crate::committer::Committer;
 use crate::load::Manifests;
 use crate::transcripts::Transcripts;
@@ -62,11 +64,10 @@ struct Running {
     again: Again,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
 enum Again {
     No,
-    /// A wake came while the session was being advanced.
-    Yes,
+    /// A wake came while the session was being advanced; the newest turn that it began, if it did.
+    Yes(Option<Box<Begun>>),
 }
 
 impl Scheduler {
@@ -80,6 +81,15 @@ impl Scheduler {
 
     /// Asks for the session to be advanced. Asking twice is the same as once.
     pub fn wake(&self, session: &SessionId) {
+        self.schedule(session, None);
+    }
+
+    /// Asks for the session of a committed change to be advanced. A turn that it began is not read back.
+    pub fn wake_after(&self, change: &SessionChange) {
+        self.schedule(&change.session.id, Begun::by(change).map(Box::new));
+    }
+
+    fn schedule(&self, session: &SessionId, begun: Option<Box<Begun>>) {
         let abort = {
             let mut sessions = self.sessions();
             if sessions.is_stopping == Stopping::Yes {
@@ -87,7 +97,11 @@ impl Scheduler {
                 return;
             }
             if let Some(running) = sessions.running.get_mut(session) {
-                running.again = Again::Yes;
+                let earlier = match std::mem::replace(&mut running.again, Again::No) {
+                    Again::Yes(earlier) => earlier,
+                    Again::No => None,
+                };
+                running.again = Again::Yes(begun.or(earlier));
                 return;
             }
             let (handle, abort) = abort_pair();
@@ -96,7 +110,7 @@ impl Scheduler {
         };
         let scheduler = self.clone();
         let session = session.clone();
-        tokio::spawn(async move { scheduler.advance_until_done(&session, abort).await });
+        tokio::spawn(async move { scheduler.advance_until_done(&session, begun, abort).await });
     }
 
     /// Tells a running advance that its turn was cancelled. The cancel itself is committed already.
@@ -151,10 +165,10 @@ impl Scheduler {
         }
     }
 
-    async fn advance_until_done(&self, session: &SessionId, mut abort: nylorun_ports::abort::Abort) {
+    async fn advance_until_done(&self, session: &SessionId, mut begun: Option<Box<Begun>>, mut abort: Abort) {
         loop {
             let advanced = match self.0.places.acquire().await {
-                Ok(_place) => self.advance_once(session, abort.clone()).await,
+                Ok(_place) => self.advance_once(session, begun.take(), abort.clone()).await,
                 Err(_closed) => Advanced::Done,
             };
             match advanced {
@@ -168,14 +182,14 @@ impl Scheduler {
                 }
             }
             match self.next_round(session) {
-                Some(next) => abort = next,
+                Some(next) => (begun, abort) = next,
                 None => return,
             }
         }
     }
 
-    async fn advance_once(&self, session: &SessionId, abort: nylorun_ports::abort::Abort) -> Advanced {
-        let advance = self.0.advancer.advance(session, abort);
+    async fn advance_once(&self, session: &SessionId, begun: Option<Box<Begun>>, abort: Abort) -> Advanced {
+        let advance = self.0.advancer.advance(session, begun.map(|begun| *begun), abort);
         tokio::pin!(advance);
         tokio::select! {
             advanced = &mut advance => return advanced,
@@ -187,21 +201,24 @@ impl Scheduler {
         advance.await
     }
 
-    /// Ends the session's advance, unless a wake came meanwhile: then a fresh abort for one more round.
-    fn next_round(&self, session: &SessionId) -> Option<nylorun_ports::abort::Abort> {
+    /// Ends the session's advance, unless a wake came meanwhile: then what it began and a fresh abort for one more
+    /// round.
+    fn next_round(&self, session: &SessionId) -> Option<(Option<Box<Begun>>, Abort)> {
         let mut sessions = self.sessions();
-        let goes_on = sessions.is_stopping == Stopping::No
-            && sessions.running.get(session).is_some_and(|running| running.again == Again::Yes);
-        if goes_on {
-            let (handle, abort) = abort_pair();
-            sessions.running.insert(session.clone(), Running { abort: handle, again: Again::No });
-            return Some(abort);
+        let again = sessions.running.remove(session).map_or(Again::No, |running| running.again);
+        match again {
+            Again::Yes(begun) if sessions.is_stopping == Stopping::No => {
+                let (handle, abort) = abort_pair();
+                sessions.running.insert(session.clone(), Running { abort: handle, again: Again::No });
+                Some((begun, abort))
+            }
+            Again::Yes(_) | Again::No => {
+                if sessions.running.is_empty() {
+                    self.0.idle.notify_waiters();
+                }
+                None
+            }
         }
-        sessions.running.remove(session);
-        if sessions.running.is_empty() {
-            self.0.idle.notify_waiters();
-        }
-        None
     }
 
     fn sessions(&self) -> MutexGuard<'_, Sessions> {

@@ -7,6 +7,7 @@ use tokio_postgres::types::private::BytesMut;
 use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
 
 use crate::db::error::{DbError, WriteError};
+use crate::db::statement::{Expect, Statement};
 use crate::db::url::chain;
 use crate::db::value::{Columns, Row, Val};
 
@@ -116,8 +117,23 @@ pub(super) fn connection_failure(error: &tokio_postgres::Error) -> DbError {
     DbError::Connection(chain(error).into())
 }
 
-/// The error of a statement of a write.
-pub(super) fn write_failure(sql: &str, error: &tokio_postgres::Error) -> WriteError {
+/// A statement that fails, and its transaction with it, unless it changes exactly one row. The server checks this, so
+/// that the COMMIT behind it need not wait for the client to count.
+pub(super) fn exactly_one(sql: &str) -> String {
+    format!("WITH changed AS ({sql} RETURNING 1) SELECT 1 / CASE count(*) WHEN 1 THEN 1 ELSE 0 END FROM changed")
+}
+
+/// The error of a statement of a write whose COMMIT was sent with it.
+pub(super) fn change_failure(statement: &Statement, error: &tokio_postgres::Error) -> WriteError {
+    match (error.as_db_error(), statement.expect) {
+        (Some(server), Expect::One(guard)) if *server.code() == SqlState::DIVISION_BY_ZERO => WriteError::Guard(guard),
+        // The server itself says so, and then never runs the COMMIT: not even when it ends the connection.
+        (Some(_), _) => write_failure(&statement.sql, error),
+        (None, _) => WriteError::Unknown(failure(&statement.sql, error)),
+    }
+}
+
+fn write_failure(sql: &str, error: &tokio_postgres::Error) -> WriteError {
     match error.as_db_error() {
         Some(server) if *server.code() == SqlState::UNIQUE_VIOLATION => WriteError::Duplicate {
             table: server.table().unwrap_or_default().to_owned(),

@@ -1,20 +1,18 @@
-//! A write on PostgreSQL: at most two round trips. BEGIN and all statements are sent without waiting; their answers are
-//! checked; then COMMIT is sent.
+//! A write on PostgreSQL: one round trip. BEGIN, all statements and COMMIT are sent without waiting for an answer; a
+//! statement that fails, or that does not change the row it must, leaves the server with nothing to commit.
 
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::Poll;
 use std::time::Duration;
 
-use tokio_postgres::Client;
-
 use super::connection::Connection;
 use super::execute;
 use super::pool::Pool;
 use crate::db::error::WriteError;
-use crate::db::statement::Statement;
+use crate::db::statement::{Expect, Statement};
 
-/// Tries of one write in all, when the server asks for another or a connection is lost before its commit.
+/// Tries of one write in all, when the server asks for another or a connection is lost before anything was sent.
 const TRIES: u32 = 5;
 
 /// What may be done with a connection after a try.
@@ -50,56 +48,65 @@ pub(super) async fn write(pool: &Pool, statements: &[Statement]) -> Result<(), W
 async fn attempt(connection: &mut Connection, statements: &[Statement]) -> (Result<(), WriteError>, After) {
     let mut prepared = Vec::with_capacity(statements.len());
     for statement in statements {
-        match connection.prepare(&statement.sql, &statement.params).await {
+        let sql = match statement.expect {
+            Expect::Any => &statement.sql,
+            Expect::One(_) => &execute::exactly_one(&statement.sql).into(),
+        };
+        match connection.prepare(sql, &statement.params).await {
             Ok(statement) => prepared.push(statement),
             Err(error) => return (Err(error.into()), After::Keep),
         }
     }
     let client = connection.client();
-    if let Err(error) = run(client, statements, &prepared).await {
-        let after = match client.batch_execute("ROLLBACK").await {
-            Ok(()) => After::Keep,
-            Err(_) => After::Close,
-        };
-        return (Err(error), after);
-    }
-    match client.batch_execute("COMMIT").await {
-        Ok(()) => (Ok(()), After::Keep),
-        Err(error) => (Err(execute::commit_failure(&error)), After::Close),
-    }
-}
-
-/// Sends everything, then checks the answers in order: the first failure decides.
-async fn run(
-    client: &Client,
-    statements: &[Statement],
-    prepared: &[tokio_postgres::Statement],
-) -> Result<(), WriteError> {
-    let mut begin = Box::pin(client.batch_execute("BEGIN"));
+    let begin = Sent::now(client.batch_execute("BEGIN")).await;
     let mut changes = Vec::with_capacity(statements.len());
-    // A request is sent when its future is first polled, and requests are run in the order in which they were sent.
-    let begun = poll_once(begin.as_mut()).await;
-    for (statement, prepared) in statements.iter().zip(prepared) {
-        let mut change = Box::pin(client.execute_raw(prepared, statement.params.iter()));
-        let answer = poll_once(change.as_mut()).await;
-        changes.push((statement, change, answer));
+    for (statement, prepared) in statements.iter().zip(&prepared) {
+        changes.push((statement, Sent::now(client.execute_raw(prepared, statement.params.iter())).await));
     }
-    let begun = match begun {
-        Poll::Ready(answer) => answer,
-        Poll::Pending => begin.await,
-    };
-    begun.map_err(|error| execute::failure("BEGIN", &error))?;
-    for (statement, change, answer) in changes {
-        let answer = match answer {
-            Poll::Ready(answer) => answer,
-            Poll::Pending => change.await,
-        };
-        let changed = answer.map_err(|error| execute::write_failure(&statement.sql, &error))?;
-        statement.expect.check(changed).map_err(WriteError::Guard)?;
+    let commit = Sent::now(client.batch_execute("COMMIT")).await;
+
+    if let Err(error) = begin.answer().await {
+        // What followed it may have run without a transaction.
+        return (Err(WriteError::Unknown(execute::failure("BEGIN", &error))), After::Close);
     }
-    Ok(())
+    let mut refused = None;
+    for (statement, change) in changes {
+        if let Err(error) = change.answer().await {
+            refused = Some(execute::change_failure(statement, &error));
+            break;
+        }
+    }
+    // After a refusal the server answers the COMMIT by rolling back.
+    match (refused, commit.answer().await) {
+        (None, Ok(())) => (Ok(()), After::Keep),
+        (None, Err(error)) => (Err(execute::commit_failure(&error)), After::Close),
+        (Some(refusal), Ok(())) => (Err(refusal), After::Keep),
+        (Some(refusal), Err(_)) => (Err(refusal), After::Close),
+    }
 }
 
-async fn poll_once<F: Future>(mut future: Pin<&mut F>) -> Poll<F::Output> {
-    poll_fn(|context| Poll::Ready(future.as_mut().poll(context))).await
+/// A request that was sent. Requests are run in the order in which they were sent.
+struct Sent<F: Future> {
+    request: Pin<Box<F>>,
+    early: Option<F::Output>,
+}
+
+impl<F: Future> Sent<F> {
+    /// Sends a request, which happens when its future is polled first.
+    async fn now(request: F) -> Self {
+        let mut request = Box::pin(request);
+        let early = poll_fn(|context| match request.as_mut().poll(context) {
+            Poll::Ready(answer) => Poll::Ready(Some(answer)),
+            Poll::Pending => Poll::Ready(None),
+        });
+        let early = early.await;
+        Self { request, early }
+    }
+
+    async fn answer(self) -> F::Output {
+        match self.early {
+            Some(answer) => answer,
+            None => self.request.await,
+        }
+    }
 }
