@@ -1,4 +1,4 @@
-//! Settling uncertain effects (`decisions.md`, Settling).
+//! Settling uncertain effects (decisions, Settling).
 
 use nylorun_domain::caller::Caller;
 use nylorun_domain::id::{EffectId, SessionId};

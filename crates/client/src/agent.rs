@@ -1,4 +1,4 @@
-//! Saved agents (`api.md` 2.1).
+//! Saved agents (api 2.1).
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

@@ -1,4 +1,4 @@
-//! How long to wait before the next try (`api.md` 1.11).
+//! How long to wait before the next try (api 1.11).
 
 use std::time::Duration;
 

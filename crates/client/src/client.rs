@@ -56,7 +56,7 @@ impl Client {
         self.http.compatible().await
     }
 
-    /// Who the key is: `GET /v1/me` (`api.md` 7.5).
+    /// Who the key is: `GET /v1/me` (api 7.5).
     ///
     /// # Errors
     /// As every request: [`Error`].
@@ -64,7 +64,7 @@ impl Client {
         self.http.json(&Call::get(&["v1", "me"])).await
     }
 
-    /// Saves an agent's manifest under its own id: `PUT /v1/agents/{agentId}` (`api.md` 2.1). Sessions that are open
+    /// Saves an agent's manifest under its own id: `PUT /v1/agents/{agentId}` (api 2.1). Sessions that are open
     /// keep the definition they began with.
     ///
     /// # Errors
@@ -89,7 +89,7 @@ impl Client {
         Ok(list.agents)
     }
 
-    /// One page of sessions, newest first: `GET /v1/sessions` (`api.md` 1.10). A server without the feature
+    /// One page of sessions, newest first: `GET /v1/sessions` (api 1.10). A server without the feature
     /// `session-reads` has no pages: it gives all sessions at once, and the filter is applied here.
     ///
     /// # Errors

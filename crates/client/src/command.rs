@@ -1,4 +1,4 @@
-//! Commands to a session, and settling of uncertain effects (`api.md` 2.4, `decisions.md`).
+//! Commands to a session, and settling of uncertain effects (api 2.4; decisions, Settling).
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};

@@ -85,7 +85,7 @@ impl Error {
     }
 }
 
-/// A refusal as the server sent it (`api.md` 1.8).
+/// A refusal as the server sent it (api 1.8).
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{message} ({code}, status {status})")]
 pub struct Refusal {

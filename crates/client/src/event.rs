@@ -1,4 +1,4 @@
-//! Events of a session's record, and deltas beside it (`api.md` 4, `decisions.md`).
+//! Events of a session's record, and deltas beside it (api 4; decisions, Token deltas).
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;

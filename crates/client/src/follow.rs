@@ -1,4 +1,4 @@
-//! Following a session: each event once and in order, through lost connections (`api.md` 1.11).
+//! Following a session: each event once and in order, through lost connections (api 1.11).
 
 use std::collections::VecDeque;
 use std::future::Future;

@@ -1,4 +1,4 @@
-//! What the server says of itself, and whether this client can talk to it (`api.md` 1.2, 7.1, 7.2).
+//! What the server says of itself, and whether this client can talk to it (api 1.2, 7.1, 7.2).
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

@@ -1,4 +1,4 @@
-//! Rust SDK of the Nylorun runtime (`api.md`, client protocol 10).
+//! Rust SDK of the Nylorun runtime (api, client protocol 10).
 //!
 //! [`Client`] speaks the Runtime API with an application key: agents, sessions, commands and events.
 //! [`TenantClient`] speaks the Management API with a management key: the tenant's status, model and keys.

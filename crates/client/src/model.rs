@@ -1,4 +1,4 @@
-//! The tenant's model (`api.md` 3.2).
+//! The tenant's model (api 3.2).
 
 use std::fmt;
 

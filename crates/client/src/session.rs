@@ -1,4 +1,4 @@
-//! Sessions: open, look, command, read and follow (`api.md` 2.2 to 2.4).
+//! Sessions: open, look, command, read and follow (api 2.2 to 2.4).
 
 use std::fmt;
 use std::sync::Arc;
@@ -306,7 +306,7 @@ impl Session {
         self.http.json(&Call::post(&segments, settle.to_body(request_id()?))).await
     }
 
-    /// A page of the session's events, from after `cursor` on: `GET /v1/sessions/{id}/items` (`api.md` 2.3). Without
+    /// A page of the session's events, from after `cursor` on: `GET /v1/sessions/{id}/items` (api 2.3). Without
     /// a limit it holds everything up to now; with one (1 to 200), `cursor` must come from such a page.
     ///
     /// # Errors

@@ -1,6 +1,6 @@
 //! Server-sent events, read as their bytes arrive.
 
-/// The longest frame that is read, in UTF-16 units (`api.md` 1.11).
+/// The longest frame that is read, in UTF-16 units (api 1.11).
 pub const MAX_FRAME_CHARS: usize = 2_000_000;
 
 /// No character needs more bytes for one UTF-16 unit, so a line beyond this is too long whatever it holds.

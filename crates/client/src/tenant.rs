@@ -1,4 +1,4 @@
-//! The Management API for one key (`api.md` 3).
+//! The Management API for one key (api 3).
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub struct TenantClient {
     http: Arc<Http>,
 }
 
-/// The tenant's status (`api.md` 3.1). `other` keeps the rest, so that serializing gives everything back.
+/// The tenant's status (api 3.1). `other` keeps the rest, so that serializing gives everything back.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TenantStatus {
     /// `{id, name, createdAt, updatedAt, schemaVersion}`.
@@ -198,7 +198,7 @@ impl TenantClient {
         Ok(list.providers)
     }
 
-    /// The workspace settings with the probes of each backend: `GET /v1/tenant/sandbox` (`api.md` 3.6).
+    /// The workspace settings with the probes of each backend: `GET /v1/tenant/sandbox` (api 3.6).
     ///
     /// # Errors
     /// As every request: [`Error`].

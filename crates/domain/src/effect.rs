@@ -55,7 +55,7 @@ pub struct Effect {
 /// What an effect does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EffectRequest {
-    /// Asks the model. The prompt never enters the journal: its hash alone binds it (engine a.11, 2).
+    /// Asks the model. The prompt never enters the journal: its hash alone binds it (engine a.11, rule 2).
     Model(Arc<Prompt>),
     /// Calls a tool.
     Tool(ToolRequest),
@@ -91,7 +91,7 @@ pub struct ToolRequest {
 pub enum ToolTarget {
     /// In the session's workspace.
     Workspace(WorkspaceTool),
-    /// Nowhere yet: the call completes as failed `tool.unavailable` (`decisions.md`).
+    /// Nowhere yet: the call completes as failed `tool.unavailable` (decisions, Manifests).
     Unavailable,
     /// Nowhere: the agent has no tool of this name. The call completes as failed `tool.unknown`.
     UnknownTool,
@@ -128,7 +128,7 @@ pub enum EffectOutcome {
     Tool(ToolOutcome),
 }
 
-/// Whether an effect that was running when its owner died may simply run again (`decisions.md`, What may run again).
+/// Whether an effect that was running when its owner died may simply run again (decisions, What may run again).
 ///
 /// The one predicate for takeover, for intent and for shutdown. All else that was running is uncertain.
 pub fn may_run_again(kind: EffectKind, tool_name: Option<&str>) -> bool {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::json::utf16_len;
 
-/// Longest id that a caller may choose, in UTF-16 units (`decisions.md`).
+/// Longest id that a caller may choose, in UTF-16 units (decisions, Text and JSON).
 pub const MAX_ID_LEN: usize = 512;
 
 /// Why a text is not an id.

@@ -47,7 +47,7 @@ words! {
 }
 
 impl WorkspaceTool {
-    /// Whether the tool only reads, so that it may run again when its answer was lost (`decisions.md`, What may run
+    /// Whether the tool only reads, so that it may run again when its answer was lost (decisions, What may run
     /// again).
     pub fn is_read_only(self) -> bool {
         match self {

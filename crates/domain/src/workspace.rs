@@ -71,7 +71,7 @@ pub struct WorkspaceRecord {
     pub session_id: SessionId,
     /// The environment that it belongs to, when it is not the session's own.
     pub environment_id: Option<String>,
-    /// The backend that holds it; it keeps it for life (`decisions.md`, Workspaces).
+    /// The backend that holds it; it keeps it for life (decisions, Workspaces).
     pub backend: String,
     /// The image, or empty.
     pub image: String,

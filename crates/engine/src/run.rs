@@ -136,8 +136,8 @@ impl Run {
         self.end(end);
     }
 
-    /// How the run ended, once it has. Only a completed turn leaves a trace in the transcript (engine b.12, 21): one
-    /// edit, which may be larger than the record takes (see [`Edit::split`]).
+    /// How the run ended, once it has. Only a completed turn leaves a trace in the transcript (engine b.12, rule 21):
+    /// one edit, which may be larger than the record takes (see [`Edit::split`]).
     pub fn output(&self) -> Option<&TurnOutput> {
         match &self.phase {
             Phase::Ended(output) => Some(output),

@@ -1,4 +1,4 @@
-//! A turn's output from the model's last answer (`decisions.md`; engine b.10, Structured output).
+//! A turn's output from the model's last answer (decisions, Turn output; engine b.10, Structured output).
 
 use nylorun_domain::json::{Json, Value};
 use nylorun_domain::model::Candidate;

@@ -1,4 +1,4 @@
-//! What an abort does to a run (engine b.4, Abort kinds; `decisions.md`, Stop).
+//! What an abort does to a run (engine b.4, Abort kinds; decisions, Stop).
 
 use nylorun_ports::abort::AbortKind;
 use nylorun_ports::run::{CoreError, RunEnd};

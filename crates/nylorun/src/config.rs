@@ -1,4 +1,4 @@
-//! The server's settings: arguments and environment, read once, here only (`engine.md` f.2, `spec/README.md`).
+//! The server's settings: arguments and environment, read once, here only (engine f.2; overview, Commands and files).
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;

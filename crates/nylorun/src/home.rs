@@ -1,5 +1,5 @@
 //! The home directory: what is in it, who may read it, and that one process at a time serves from it
-//! (`spec/README.md`).
+//! (overview, Commands and files).
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};

@@ -1,4 +1,4 @@
-//! Work on the home directory itself, beside a running server (`decisions.md`, Storage).
+//! Work on the home directory itself, beside a running server (decisions, Storage).
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The binary: one program with a subcommand for each of its jobs (`spec/README.md`, Commands).
+//! The binary: one program with a subcommand for each of its jobs (overview, Commands and files).
 
 mod cli;
 mod config;

@@ -37,7 +37,7 @@ pub trait Probe: Send + Sync {
     fn name(&self) -> &'static str;
     /// How its workspaces are kept apart, as clients up to protocol 10 know it: `process` or `container`.
     fn isolation(&self) -> &'static str;
-    /// Runs the real thing once: the presence of a device or a command proves nothing (`decisions.md`, Workspaces).
+    /// Runs the real thing once: the presence of a device or a command proves nothing (decisions, Workspaces).
     fn probe(&self) -> BoxFuture<'_, Probed>;
 }
 

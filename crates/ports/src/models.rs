@@ -29,7 +29,7 @@ pub struct ModelCall {
     pub prompt: Prompt,
 }
 
-/// Text of an answer while it is made. Never in the record (`decisions.md`, Token deltas).
+/// Text of an answer while it is made. Never in the record (decisions, Token deltas).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delta {
     /// Which attempt of the call, from 1. A higher one means: discard what you showed.

@@ -1,4 +1,4 @@
-//! Server-sent events of a session (api 1.11; `decisions.md`, Token deltas).
+//! Server-sent events of a session (api 1.11; decisions, Token deltas).
 
 use std::collections::VecDeque;
 use std::sync::Arc;

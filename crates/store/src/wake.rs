@@ -36,7 +36,7 @@ impl Store {
         Ok(rows.first().map(|row| row.int(0)).transpose()?.map(Millis))
     }
 
-    /// Whether a worker other than the caller's own is known to be gone (`decisions.md`, Takeover). On SQLite the
+    /// Whether a worker other than the caller's own is known to be gone (decisions, Takeover). On SQLite the
     /// caller holds the home directory's lock, so every other worker is; on PostgreSQL a worker holds a lock on its own
     /// connection.
     pub async fn worker_is_gone(&self, worker: &WorkerId) -> Result<bool, StoreError> {

@@ -103,7 +103,7 @@ impl Advancer {
     }
 
     /// A dead owner is known at once, by the lock that it cannot hold any more; a silent one when its lease has passed
-    /// (`decisions.md`, Takeover).
+    /// (decisions, Takeover).
     async fn owner(&self, session: &Session) -> Result<Owner, StoreError> {
         let Some(owner) = &session.owner else { return Ok(Owner::Gone) };
         // This process runs at most one advance a session, and that is this one.

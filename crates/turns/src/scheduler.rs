@@ -23,7 +23,7 @@ pub struct SchedulerConfig {
     pub max_advances: usize,
     /// Longest time that one advance may take before its segment must settle (engine b.4: 50 min).
     pub advance_deadline: Duration,
-    /// How long running commands get at a stop before they are killed (`decisions.md`, Stop).
+    /// How long running commands get at a stop before they are killed (decisions, Stop).
     pub stop_grace: Duration,
 }
 

@@ -56,7 +56,7 @@ pub enum CommandKind {
     },
 }
 
-/// What becomes of a message while a turn is active (`decisions.md`, busy sessions).
+/// What becomes of a message while a turn is active (decisions, Busy sessions).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WhenBusy {
     /// It is refused with 409.

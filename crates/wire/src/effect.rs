@@ -1,4 +1,4 @@
-//! Settling uncertain effects on the wire (`decisions.md`, Settling).
+//! Settling uncertain effects on the wire (decisions, Settling).
 
 use nylorun_domain::check::Problems;
 use nylorun_domain::json::{Json, Value};

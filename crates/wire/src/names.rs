@@ -1,4 +1,4 @@
-//! The one table of newer and older names (`decisions.md`, Compatibility). The record holds the newer; clients up to
+//! The one table of newer and older names (decisions, Compatibility). The record holds the newer; clients up to
 //! protocol 10, which are all that are served now, know the older.
 
 use std::borrow::Cow;

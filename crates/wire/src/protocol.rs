@@ -1,4 +1,4 @@
-//! The versions of the client protocol and the features that are advertised (api 1.2; `decisions.md`, Compatibility).
+//! The versions of the client protocol and the features that are advertised (api 1.2; decisions, Compatibility).
 
 use nylorun_domain::json::Value;
 

@@ -1,4 +1,4 @@
-//! Parts of a JSON document as their author wrote them, byte for byte (`decisions.md`, Content is kept as written).
+//! Parts of a JSON document as their author wrote them, byte for byte (decisions, Text and JSON).
 
 use nylorun_domain::json::{Json, parse};
 

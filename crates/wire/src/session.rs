@@ -171,7 +171,7 @@ pub struct SessionView {
     pub vault_ids: Vec<String>,
     /// Chosen credentials.
     pub credential_selections: Vec<CredentialSelection>,
-    /// The session whose workspace this one shares; `None` for its own (`decisions.md`).
+    /// The session whose workspace this one shares; `None` for its own (decisions, Small print).
     pub sandbox_owner_id: Option<SessionId>,
     /// The environment to which it is attached.
     pub sandbox_id: Option<String>,

@@ -1,4 +1,4 @@
-//! Reading a caller's document strictly: every problem at once, each with its path (`decisions.md`, Validation
+//! Reading a caller's document strictly: every problem at once, each with its path (decisions, Validation
 //! answers).
 //!
 //! [`check`], or [`Document::check`] for a body, walks a document with a reader. A reader gets a [`Place`], a value and

@@ -1,4 +1,4 @@
-//! JSON that round-trips exactly (`decisions.md`, Text and JSON).
+//! JSON that round-trips exactly (decisions, Text and JSON).
 //!
 //! Ordinary string types refuse lone surrogates, and databases refuse NUL in text, yet a message that
 //! holds them must be kept as it was written. So what a caller wrote is kept as [`Json`], validated raw

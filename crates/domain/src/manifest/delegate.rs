@@ -5,7 +5,7 @@ use super::agent::{self, Context, Depth};
 use crate::check::{Object, Place, ProblemCode};
 use crate::json::{Value, parse};
 
-/// The input schema of every agent used as a tool (`decisions.md`, Small print).
+/// The input schema of every agent used as a tool (decisions, Small print).
 pub(super) const DELEGATE_INPUT_SCHEMA: &str = concat!(
     r#"{"type":"object","properties":{"task":{"type":"string","minLength":1}},"#,
     r#""required":["task"],"additionalProperties":false}"#

@@ -1,4 +1,4 @@
-//! A cancel is decided whole by its own transaction (`decisions.md`, Cancel).
+//! A cancel is decided whole by its own transaction (decisions, Cancel).
 
 use super::CommandHead;
 use crate::change::{EffectChange, SessionChange, Stamp, WakeChange};

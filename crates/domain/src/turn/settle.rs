@@ -1,4 +1,4 @@
-//! Settling an uncertain effect: somebody says what became of it, and the turn goes on (`decisions.md`, Settling).
+//! Settling an uncertain effect: somebody says what became of it, and the turn goes on (decisions, Settling).
 
 use super::message::wake;
 use super::{CommandHead, Refusal};

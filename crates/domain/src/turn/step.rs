@@ -1,5 +1,4 @@
-//! One step of a turn: outcomes in hand and what comes next, as one change (architecture, "One port call carries both
-//! halves").
+//! One step of a turn: outcomes in hand and what comes next, as one change (ARCHITECTURE.md, Where one message goes).
 
 use std::collections::HashMap;
 

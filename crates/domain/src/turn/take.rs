@@ -1,4 +1,4 @@
-//! Taking a session: lease, epoch, and what the owner before left running (engine b.4, `decisions.md` Takeover).
+//! Taking a session: lease, epoch, and what the owner before left running (engine b.4; decisions, Takeover).
 
 use crate::change::{EffectChange, EffectRow, SessionChange, Stamp, WakeChange};
 use crate::effect::{EffectStatus, may_run_again};

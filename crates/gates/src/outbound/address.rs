@@ -1,4 +1,4 @@
-//! Which addresses may be called (trust 4, engine e.9, `decisions.md` Network).
+//! Which addresses may be called (trust 4; engine e.9; decisions, Network).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

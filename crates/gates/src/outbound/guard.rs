@@ -18,7 +18,7 @@ pub enum PrivateTargets {
 
 impl PrivateTargets {
     /// The policy of a host: `setting` is `NYLORUN_ENDPOINT_PRIVATE`; without it, a server that is itself bound to
-    /// loopback allows private targets and any other refuses them (`decisions.md`, Network). An unknown word is an
+    /// loopback allows private targets and any other refuses them (decisions, Network). An unknown word is an
     /// error that names the setting.
     pub fn of_host(setting: Option<&str>, listen: IpAddr) -> Result<Self, String> {
         match setting {

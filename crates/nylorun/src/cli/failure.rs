@@ -7,7 +7,7 @@ use nylorun_client::Error;
 
 use super::term::{Style, Tone, visible};
 
-/// Exit codes (`spec/README.md`).
+/// Exit codes (overview, Commands and files).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
     /// It ended, and was not wanted to end here: nothing to say. A reader of our output went away, say.

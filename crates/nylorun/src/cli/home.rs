@@ -1,4 +1,4 @@
-//! The home directory and the files in it that say where a server runs (`spec/README.md`).
+//! The home directory and the files in it that say where a server runs (overview, Commands and files).
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! Settling of uncertain effects (`decisions.md`, Settling).
+//! Settling of uncertain effects (decisions, Settling).
 
 use nylorun_wire::effect::Settle;
 use nylorun_wire::error::Rejection;

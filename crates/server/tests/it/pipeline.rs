@@ -103,7 +103,8 @@ async fn a_refusal_of_the_protocol_names_versions_and_features() {
     ];
     let protocol = format!(r#"{{"min":4,"max":10,"features":[{}]}}"#, features.join(","));
     let expected = format!(r#"{{"status":"rejected","code":"protocol_unsupported","protocol":{protocol}}}"#);
-    // An unknown route is told of the protocol first; only a known one asks for a credential before (decisions).
+    // An unknown route is told of the protocol first; only a known one asks for a credential before (decisions, Small
+    // print).
     for path in ["/v1/nothing", "/v2", "/", "/v1/agents/"] {
         let answer = world.ask("GET", path, &[], None).await;
         assert_eq!((answer.status, &answer.body), (426, &expected), "{path}");

@@ -1,4 +1,4 @@
-//! A worker's sign of life, by which others know at once that it is gone (decisions, "Takeover").
+//! A worker's sign of life, by which others know at once that it is gone (decisions, Takeover).
 
 use tokio::sync::watch;
 use tokio::task::AbortHandle;

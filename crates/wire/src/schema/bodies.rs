@@ -1,4 +1,4 @@
-//! The schemas of request bodies, by resource (api 2, 3; `decisions.md`).
+//! The schemas of request bodies, by resource (api 2, 3; decisions, Settling).
 
 use super::{
     Alternative, Claim, Constant, DURATION, HOST_PATTERN, HTTP_URL, ID, IDEMPOTENCY_KEY, MAX_SAFE, Member, Others,

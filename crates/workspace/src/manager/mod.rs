@@ -87,7 +87,7 @@ struct Space {
 struct State {
     /// The way into the workspace, once it was opened.
     live: Option<Arc<dyn WorkspaceHandle>>,
-    /// Of the first caller; later ones do not change it (sandbox-and-definitions I7).
+    /// Of the first caller; later ones do not change it (sandbox-and-definitions a5, I7).
     idle_ms: Option<i64>,
     last_used: Option<Millis>,
     /// Why the last try to open it failed, for those that waited for that try.

@@ -161,7 +161,7 @@ fn glob(place: Place<'_>) -> Option<ToolCall> {
     Some(ToolCall::File(FileCall::Glob(Glob { pattern: pattern?, path })))
 }
 
-// Lone surrogates become U+FFFD towards a shell (`decisions.md`, Text and JSON): hence `lossy`.
+// Lone surrogates become U+FFFD towards a shell (decisions, Text and JSON): hence `lossy`.
 
 fn non_empty(object: &Object<'_>, name: &str) -> Option<String> {
     object.required(name, |place| place.text(TextRule::NON_EMPTY)).map(|text| text.lossy().into_owned())

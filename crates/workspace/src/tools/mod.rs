@@ -26,7 +26,7 @@ use input::FileCall;
 /// How long a file tool may take (sandbox-and-definitions a3).
 pub(crate) const FILE_TOOL_TIME: Duration = Duration::from_secs(60);
 
-/// Most text that `read` and `grep` answer with, in bytes; then a line says how to go on (`decisions.md`, Workspaces).
+/// Most text that `read` and `grep` answer with, in bytes; then a line says how to go on (decisions, Workspaces).
 const MAX_TEXT: usize = 256 * 1024;
 
 /// When a file tool is to end.

@@ -1,4 +1,4 @@
-//! Every line of the tools' table (sandbox-and-definitions a2, a3; `decisions.md`).
+//! Every line of the tools' table (sandbox-and-definitions a2, a3; decisions, Workspaces).
 
 use nylorun_domain::json::{Value, parse};
 use nylorun_domain::tool::WorkspaceTool::{Bash, Edit, Glob, Grep, Read, Write};

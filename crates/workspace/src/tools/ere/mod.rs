@@ -1,4 +1,4 @@
-//! POSIX extended regular expressions, as `grep -E` has them, translated to the `regex` crate (`decisions.md`,
+//! POSIX extended regular expressions, as `grep -E` has them, translated to the `regex` crate (decisions,
 //! Workspaces).
 //!
 //! Which lines match is the same in both: POSIX takes the longest match where `regex` takes the first, but a line is
