@@ -18,10 +18,6 @@ use clap::Parser as _;
 
 use cli::{Cli, Command};
 
-/// The system's own keeps what a burst of turns took; this one gives it back, and is faster (docs/dependencies.md).
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Serve(args) => serve::run(args),
