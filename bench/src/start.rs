@@ -19,8 +19,8 @@ const COPY_SESSION: &str = "INSERT INTO sessions SELECT 'idle-' || n.value, agen
      (WITH RECURSIVE c(value) AS (SELECT 1 UNION ALL SELECT value + 1 FROM c WHERE value < $1) \
      SELECT value FROM c) n WHERE id = 'many-0'";
 /// And the events of its turn.
-const COPY_EVENTS: &str = "INSERT INTO events SELECT 'idle-' || n.value, seq, type, visibility, body, committed_at FROM events, \
-     (WITH RECURSIVE c(value) AS (SELECT 1 UNION ALL SELECT value + 1 FROM c WHERE value < $1) \
+const COPY_EVENTS: &str = "INSERT INTO events SELECT 'idle-' || n.value, seq, type, visibility, body, committed_at \
+     FROM events, (WITH RECURSIVE c(value) AS (SELECT 1 UNION ALL SELECT value + 1 FROM c WHERE value < $1) \
      SELECT value FROM c) n WHERE session_id = 'many-0'";
 
 /// Measures all of it.

@@ -6,13 +6,18 @@ use std::sync::Arc;
 use nylorun_domain::caller::Caller;
 use nylorun_domain::event::Visibility;
 use nylorun_domain::id::SessionId;
+use nylorun_domain::json::quoted;
 use nylorun_store::{Store, StoredEvent};
-use nylorun_turns::{Heard, LiveFrame, Observer};
+use nylorun_turns::{Heard, LiveDelta, Observer};
 
 use crate::{App, Error};
 
 /// Events that are read from the record at once.
 const PAGE: i64 = 500;
+
+/// Answers whose pieces may still be heard after they were read. The pieces of one run to hundreds; those of more than
+/// a few answers do not fit into what an observer may fall behind.
+const ANSWERS: usize = 32;
 
 /// A part of a session's history.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,6 +48,8 @@ pub struct Follower {
     next: i64,
     /// Events that were read and not yet given.
     read: VecDeque<Arc<StoredEvent>>,
+    /// The newest answers of models that were read, the last one first, until an event is heard.
+    answers: VecDeque<Arc<StoredEvent>>,
     state: State,
 }
 
@@ -98,6 +105,7 @@ impl App {
             observer,
             next: after.unwrap_or(-1) + 1,
             read: VecDeque::new(),
+            answers: VecDeque::new(),
             state: State::Reading,
         })
     }
@@ -123,8 +131,9 @@ impl Follower {
                 State::Reading => self.read_on().await?,
                 State::Listening => match self.observer.next().await {
                     Heard::Behind => self.state = State::Reading,
-                    Heard::Frame(LiveFrame::Delta(delta)) => return Some(Frame::Delta(delta)),
-                    Heard::Frame(LiveFrame::Event(event)) => self.hear(event),
+                    Heard::Delta(delta) if self.is_in_record(&delta) => {}
+                    Heard::Delta(delta) => return Some(Frame::Delta(delta.body)),
+                    Heard::Event(event) => self.hear(event),
                 },
             }
         }
@@ -142,13 +151,27 @@ impl Follower {
             Some(last) => self.next = last.seq + 1,
             None => self.state = State::Listening,
         }
-        self.read.extend(events.into_iter().map(Arc::new));
+        for event in events.into_iter().map(Arc::new) {
+            if matches!(&*event.kind, "message.assistant" | "model.failed") {
+                self.answers.truncate(ANSWERS - 1);
+                self.answers.push_front(Arc::clone(&event));
+            }
+            self.read.push_back(event);
+        }
         Some(())
+    }
+
+    /// Whether a piece was heard late: its answer was read from the record before it.
+    fn is_in_record(&self, delta: &LiveDelta) -> bool {
+        let id = quoted(delta.invocation_id.as_str());
+        self.answers.iter().any(|answer| answer.body.contains(&format!(r#""invocationId":{id}"#)))
     }
 
     /// Commits of one session may be heard in another order than they happened: the record has the right one.
     fn hear(&mut self, event: Arc<StoredEvent>) {
         if event.seq == self.next {
+            // What was heard before this one is behind us.
+            self.answers.clear();
             self.next += 1;
             self.read.push_back(event);
         } else if event.seq > self.next {

@@ -101,7 +101,11 @@ impl Committer {
             }
             None => session == change.session,
         };
-        if happened { Ok(()) } else { Err(Lost::Failed(CommitError::Stale)) }
+        if !happened {
+            return Err(Lost::Failed(CommitError::Stale));
+        }
+        self.live.gap(&session.id);
+        Ok(())
     }
 
     /// Decides and commits until the decision meets the row that it was made on. `decide` answers `None` to leave it.

@@ -135,7 +135,7 @@ impl RunCore for SessionCore {
     }
 
     fn delta(&self, effect: &Effect, delta: Delta) {
-        self.committer.live().delta(&self.session, || {
+        self.committer.live().delta(&self.session, &effect.invocation_id, || {
             format!(
                 r#"{{"sessionId":{},"turnId":{},"epoch":{},"invocationId":{},"attempt":{},"index":{},"text":{}}}"#,
                 quoted(self.session.as_str()),

@@ -17,7 +17,7 @@ mod workspace_log;
 
 pub use clock::{fresh_key, now, stamp, ulid, uuid};
 pub use committer::{CommitError, Committer, Updated};
-pub use live::{Heard, Live, LiveFrame, Observer};
+pub use live::{Heard, Live, LiveDelta, Observer};
 pub use scheduler::{Scheduler, SchedulerConfig};
 pub use sweep::{Maintenance, run_sweeps};
 pub use workspace_log::StoreWorkspaceLog;

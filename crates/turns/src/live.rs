@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use nylorun_domain::id::SessionId;
+use nylorun_domain::id::{InvocationId, SessionId};
 use nylorun_store::StoredEvent;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::broadcast::{self, Receiver, Sender};
@@ -13,11 +13,22 @@ const CAPACITY: usize = 1024;
 
 /// Something that happened in a session. Cheap to clone: followers share one encoding.
 #[derive(Clone, Debug)]
-pub enum LiveFrame {
+enum LiveFrame {
     /// An event was committed.
     Event(Arc<StoredEvent>),
-    /// A piece of an answer that is being made: the JSON of a `message.delta`.
-    Delta(Arc<str>),
+    /// A piece of an answer that is being made.
+    Delta(LiveDelta),
+    /// Events were committed that nobody was told of: read the record.
+    Gap,
+}
+
+/// A piece of an answer that is being made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LiveDelta {
+    /// Which answer. Its pieces mean nothing once it is in the record.
+    pub invocation_id: InvocationId,
+    /// The JSON of a `message.delta`.
+    pub body: Arc<str>,
 }
 
 /// The sessions that somebody observes in this process. A session that nobody observes costs nothing.
@@ -35,9 +46,11 @@ pub struct Observer {
 /// What an observer hears next.
 #[derive(Clone, Debug)]
 pub enum Heard {
-    /// A frame.
-    Frame(LiveFrame),
-    /// The observer fell behind, and frames were dropped: read the record.
+    /// An event was committed.
+    Event(Arc<StoredEvent>),
+    /// A piece of an answer.
+    Delta(LiveDelta),
+    /// Frames were lost, or the observer fell behind: read the record.
     Behind,
 }
 
@@ -59,10 +72,18 @@ impl Live {
         }
     }
 
-    /// Tells of a delta, which is only encoded when somebody observes.
-    pub fn delta(&self, session: &SessionId, encode: impl FnOnce() -> String) {
+    /// Tells that events were committed whose frames are lost.
+    pub fn gap(&self, session: &SessionId) {
         if let Some(sender) = self.sender(session) {
-            let _ = sender.send(LiveFrame::Delta(encode().into()));
+            let _ = sender.send(LiveFrame::Gap);
+        }
+    }
+
+    /// Tells of a delta, which is only encoded when somebody observes.
+    pub fn delta(&self, session: &SessionId, invocation_id: &InvocationId, encode: impl FnOnce() -> String) {
+        if let Some(sender) = self.sender(session) {
+            let delta = LiveDelta { invocation_id: invocation_id.clone(), body: encode().into() };
+            let _ = sender.send(LiveFrame::Delta(delta));
         }
     }
 
@@ -79,7 +100,9 @@ impl Observer {
     /// Waits for what happens next.
     pub async fn next(&mut self) -> Heard {
         match self.receiver.recv().await {
-            Ok(frame) => Heard::Frame(frame),
+            Ok(LiveFrame::Gap) => Heard::Behind,
+            Ok(LiveFrame::Event(event)) => Heard::Event(event),
+            Ok(LiveFrame::Delta(delta)) => Heard::Delta(delta),
             Err(RecvError::Lagged(_) | RecvError::Closed) => Heard::Behind,
         }
     }
@@ -97,12 +120,16 @@ impl Drop for Observer {
 
 #[cfg(test)]
 mod tests {
-    use nylorun_domain::id::SessionId;
+    use nylorun_domain::id::{InvocationId, SessionId};
 
-    use super::{CAPACITY, Heard, Live, LiveFrame};
+    use super::{CAPACITY, Heard, Live};
 
     fn session() -> SessionId {
         SessionId::from_trusted("s1")
+    }
+
+    fn delta(live: &Live) {
+        live.delta(&session(), &InvocationId::from_trusted("i1"), || "{}".to_owned());
     }
 
     #[tokio::test]
@@ -110,15 +137,15 @@ mod tests {
         let live = Live::default();
         let mut first = live.observe(&session());
         let mut second = live.observe(&session());
-        live.delta(&session(), || "{}".to_owned());
+        delta(&live);
         for observer in [&mut first, &mut second] {
-            assert!(matches!(observer.next().await, Heard::Frame(LiveFrame::Delta(text)) if &*text == "{}"));
+            assert!(matches!(observer.next().await, Heard::Delta(delta) if &*delta.body == "{}"));
         }
         drop(first);
         assert_eq!(live.sessions().len(), 1);
         drop(second);
         assert_eq!(live.sessions().len(), 0);
-        live.delta(&session(), || unreachable!("nobody observes"));
+        live.delta(&session(), &InvocationId::from_trusted("i1"), || unreachable!("nobody observes"));
     }
 
     #[tokio::test]
@@ -126,8 +153,16 @@ mod tests {
         let live = Live::default();
         let mut slow = live.observe(&session());
         for _ in 0..=CAPACITY {
-            live.delta(&session(), || "{}".to_owned());
+            delta(&live);
         }
         assert!(matches!(slow.next().await, Heard::Behind));
+    }
+
+    #[tokio::test]
+    async fn a_lost_frame_sends_observers_to_the_record() {
+        let live = Live::default();
+        let mut observer = live.observe(&session());
+        live.gap(&session());
+        assert!(matches!(observer.next().await, Heard::Behind));
     }
 }

@@ -68,7 +68,7 @@ const EXCLUSIVE: [Exclusive; 8] = [
     exclusive("reqwest", &["gates", "client", "testkit", "bench"], "calls out go through the gates' guarded client"),
     exclusive("ring", &["keys"], "sealed keys have one reader"),
     exclusive("bashkit", &["workspace"], "a shell runs only inside a workspace"),
-    exclusive("clap", &["nylorun"], "the command line is the binary's"),
+    exclusive("clap", &["nylorun", "bench"], "the command line is the binary's"),
 ];
 
 /// Crates that hold no I/O, clock or randomness, and the only outside crates that they may use.

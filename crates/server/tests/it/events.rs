@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use nylorun_domain::id::SessionId;
+use nylorun_domain::id::{InvocationId, SessionId};
 use nylorun_server::{Limits, Stage};
+use nylorun_store::db::Statement;
+use nylorun_store::params;
 use nylorun_wire::cursor;
 
 use crate::client::{Answer, Client};
@@ -79,6 +81,32 @@ async fn a_stream_resumes_after_its_cursor_and_the_query_wins() {
     world.stop().await;
 }
 
+fn piece(world: &World, invocation: &str, text: &str) {
+    let invocation = InvocationId::from_trusted(invocation);
+    world.live.delta(&SessionId::from_trusted("s"), &invocation, || format!(r#"{{"text":"{text}"}}"#));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pieces_of_an_answer_that_was_read_from_the_record_are_not_given_after_it() {
+    let world = World::start().await;
+    world.open_sessions(&["s"]).await;
+    let (mut client, _) = follow(&world, "/v1/sessions/s/events?deltas=true", &[]).await;
+    let mut pending = String::new();
+    cancel(&world, "first").await;
+    client.frame(&mut pending).await.unwrap();
+    // An answer is committed by somebody whose frames do not come through.
+    let answer = "INSERT INTO events (session_id, seq, type, visibility, body, committed_at) \
+                  VALUES ('s', 1, 'message.assistant', 'public', $1, 0)";
+    let body = r#"{"type":"message.assistant","payload":{"invocationId":"i1"}}"#;
+    world.store.db().write(vec![Statement::any(answer, params![body])]).await.unwrap();
+    world.live.gap(&SessionId::from_trusted("s"));
+    piece(&world, "i1", "late");
+    piece(&world, "i2", "new");
+    assert_eq!(line(&client.frame(&mut pending).await.unwrap(), "event"), Some("message.assistant"));
+    assert_eq!(client.frame(&mut pending).await.unwrap(), "event: message.delta\ndata: {\"text\":\"new\"}");
+    world.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn deltas_come_only_to_those_who_ask() {
     let world = World::start().await;
@@ -90,7 +118,7 @@ async fn deltas_come_only_to_those_who_ask() {
     cancel(&world, "first").await;
     with.frame(&mut with_pending).await.unwrap();
     without.frame(&mut without_pending).await.unwrap();
-    world.live.delta(&SessionId::from_trusted("s"), || r#"{"text":"a"}"#.to_owned());
+    piece(&world, "i", "a");
     cancel(&world, "second").await;
     assert_eq!(with.frame(&mut with_pending).await.unwrap(), "event: message.delta\ndata: {\"text\":\"a\"}");
     assert!(with.frame(&mut with_pending).await.unwrap().contains("turn.cancelled"));

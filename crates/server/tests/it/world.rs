@@ -76,6 +76,7 @@ impl ModelVault for Idle {
 pub(crate) struct World {
     pub(crate) addr: SocketAddr,
     pub(crate) live: Live,
+    pub(crate) store: Store,
     pub(crate) stages: StageHandle,
     pub(crate) serving: JoinHandle<()>,
     _home: TempDir,
@@ -112,7 +113,7 @@ impl World {
         let worker = WorkerId::from_trusted("worker-test-1-00000000");
         let scheduler = Scheduler::new(committer, Arc::new(Idle), worker, SchedulerConfig::default());
         let app = App::new(Parts {
-            store,
+            store: store.clone(),
             live: live.clone(),
             scheduler,
             workspaces: Arc::new(Idle),
@@ -127,7 +128,7 @@ impl World {
             ServerConfig { allowed_hosts: loopback_hosts(addr.port(), &[]), version: "0.0.0".to_owned(), limits };
         let (handle, watch) = stages();
         let serving = tokio::spawn(async move { serve(listener, app, config, watch).await.expect("it serves") });
-        Self { addr, live, stages: handle, serving, _home: home }
+        Self { addr, live, store, stages: handle, serving, _home: home }
     }
 
     pub(crate) async fn client(&self) -> Client {
