@@ -104,7 +104,7 @@ async fn a_client_that_takes_nothing_is_disconnected() {
     let gone = async {
         loop {
             let mut observed = false;
-            world.live.delta(&session, || {
+            world.live.delta(&session, &nylorun_domain::id::InvocationId::from_trusted("i"), || {
                 observed = true;
                 big.clone()
             });
