@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use nylorun_domain::change::SessionChange;
+use nylorun_domain::event::{Payload, Source};
 use nylorun_domain::id::{InvocationId, SessionId};
+use nylorun_domain::model::{ModelFailure, ModelFailureCode};
 use nylorun_server::{Limits, Stage};
-use nylorun_store::db::Statement;
-use nylorun_store::params;
+use nylorun_turns::stamp;
 use nylorun_wire::cursor;
 
 use crate::client::{Answer, Client};
@@ -94,15 +96,23 @@ async fn pieces_of_an_answer_that_was_read_from_the_record_are_not_given_after_i
     let mut pending = String::new();
     cancel(&world, "first").await;
     client.frame(&mut pending).await.unwrap();
-    // An answer is committed by somebody whose frames do not come through.
-    let answer = "INSERT INTO events (session_id, seq, type, visibility, body, committed_at) \
-                  VALUES ('s', 1, 'message.assistant', 'public', $1, 0)";
-    let body = r#"{"type":"message.assistant","payload":{"invocationId":"i1"}}"#;
-    world.store.db().write(vec![Statement::any(answer, params![body])]).await.unwrap();
+    // A model's answer is committed by somebody whose frames do not come through.
+    let session = world.store.session_get(&SessionId::from_trusted("s")).await.unwrap().unwrap();
+    let mut change = SessionChange::of(&session);
+    let failure = ModelFailure {
+        code: ModelFailureCode::Timeout,
+        message: "m".to_owned(),
+        retryable: false,
+        usage: None,
+        model: None,
+    };
+    let payload = Payload::ModelFailed { invocation_id: InvocationId::from_trusted("i1"), failure };
+    change.event(Source::Loop, None, payload, &stamp());
+    world.store.session_commit(&change).await.unwrap();
     world.live.gap(&SessionId::from_trusted("s"));
     piece(&world, "i1", "late");
     piece(&world, "i2", "new");
-    assert_eq!(line(&client.frame(&mut pending).await.unwrap(), "event"), Some("message.assistant"));
+    assert_eq!(line(&client.frame(&mut pending).await.unwrap(), "event"), Some("model.failed"));
     assert_eq!(client.frame(&mut pending).await.unwrap(), "event: message.delta\ndata: {\"text\":\"new\"}");
     world.stop().await;
 }
