@@ -11,6 +11,7 @@ mod event;
 mod key;
 mod model;
 mod session;
+mod session_list;
 mod tenant;
 mod workspace;
 
@@ -28,7 +29,8 @@ use access::KeyWatches;
 pub use error::Error;
 pub use event::{Follower, Frame, HistoryPage};
 pub use nylorun_domain as domain;
-pub use nylorun_store::StoredEvent;
+pub use nylorun_store::{SessionPlace, StoredEvent};
+pub use session_list::{SessionQuery, SessionsFound};
 pub use tenant::Checks;
 
 /// What the use cases work with.

@@ -1,5 +1,5 @@
-//! Requests whose head hyper cannot read: it answers them itself, before any of our code, and without a body. On the way
-//! to the socket such an answer is replaced by one with the body of every other refusal.
+//! Requests whose head hyper cannot read: it answers them itself, before any of our code, and without a body. On the
+//! way to the socket such an answer is replaced by one with the body of every other refusal.
 
 use std::io;
 use std::pin::Pin;
