@@ -12,6 +12,7 @@ mod effect;
 mod event;
 mod rows;
 mod session;
+mod session_list;
 mod tenant;
 mod usage;
 mod wake;
@@ -26,7 +27,8 @@ pub use agent::AgentRow;
 pub use db::{Counts, Db, DbError, OpenError, WriteError};
 pub use event::StoredEvent;
 pub use migrate::schema_version;
-pub use session::{STALE_SESSION, SessionFilter};
+pub use session::STALE_SESSION;
+pub use session_list::{ListedSession, SessionFilter, SessionPage, SessionPlace};
 pub use tenant::{NO_PROVIDER, NewTenant, PrincipalRow, ProviderRow, SealedColumns, TENANT_CREATED_AT, TENANT_NAME};
 
 /// The setting that makes the fixture model answer, `true`.
@@ -65,8 +67,17 @@ impl Store {
 /// Every SQL text of this crate, for the test that prepares each on both databases. Multi-row inserts stand for one and
 /// for three rows.
 pub fn all_sql() -> Vec<String> {
-    let fixed =
-        [agent::SQL, command::SQL, effect::SQL, event::SQL, session::SQL, tenant::SQL, wake::SQL, workspace::SQL];
+    let fixed = [
+        agent::SQL,
+        command::SQL,
+        effect::SQL,
+        event::SQL,
+        session::SQL,
+        session_list::SQL,
+        tenant::SQL,
+        wake::SQL,
+        workspace::SQL,
+    ];
     let multi_row = [1, 3]
         .into_iter()
         .flat_map(|rows| [effect::insert_sql(rows), event::insert_sql(rows), usage::insert_sql(rows)]);

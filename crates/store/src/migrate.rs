@@ -21,12 +21,20 @@ struct Migration {
 }
 
 /// All versions in order, without gaps, from 1. A released one is never changed: write the next instead.
-const MIGRATIONS: &[Migration] = &[Migration {
-    version: 1,
-    name: "foundation",
-    sqlite: include_str!("../migrations/sqlite/0001_foundation.sql"),
-    postgres: include_str!("../migrations/postgres/0001_foundation.sql"),
-}];
+const MIGRATIONS: &[Migration] = &[
+    Migration {
+        version: 1,
+        name: "foundation",
+        sqlite: include_str!("../migrations/sqlite/0001_foundation.sql"),
+        postgres: include_str!("../migrations/postgres/0001_foundation.sql"),
+    },
+    Migration {
+        version: 2,
+        name: "session_lists",
+        sqlite: include_str!("../migrations/sqlite/0002_session_lists.sql"),
+        postgres: include_str!("../migrations/postgres/0002_session_lists.sql"),
+    },
+];
 
 /// The newest schema version that this build knows.
 pub fn schema_version() -> i64 {

@@ -11,10 +11,14 @@ use nylorun_turns::stamp;
 use nylorun_wire::cursor;
 
 use crate::client::{Answer, Client};
-use crate::world::{APPLICATION, World};
+use crate::world::{APPLICATION, MANAGEMENT, World};
 
 async fn follow(world: &World, target: &str, headers: &[(&str, &str)]) -> (Client, Answer) {
-    let bearer = format!("Bearer {APPLICATION}");
+    follow_with(world, APPLICATION, target, headers).await
+}
+
+async fn follow_with(world: &World, key: &str, target: &str, headers: &[(&str, &str)]) -> (Client, Answer) {
+    let bearer = format!("Bearer {key}");
     let mut client = world.client().await;
     let own = [("nylorun-protocol", "10"), ("authorization", bearer.as_str())];
     let headers: Vec<_> = own.into_iter().chain(headers.iter().copied()).collect();
@@ -144,6 +148,33 @@ async fn a_silent_stream_is_kept_alive_with_comments() {
     let (mut client, _) = follow(&world, "/v1/sessions/s/events", &[]).await;
     for _ in 0..2 {
         assert_eq!(client.chunk().await.as_deref(), Some(": keepalive\n\n"));
+    }
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_ends_with_the_key_that_opened_it_and_no_other_does() {
+    let world = World::start().await;
+    world.open_sessions(&["s"]).await;
+    let put = |name: &'static str| {
+        let world = &world;
+        async move { world.call(MANAGEMENT, "PUT", &format!("/v1/tenant/keys/{name}"), None).await.text("key") }
+    };
+    let (removed, rotated, kept) = (put("removed").await, put("rotated").await, put("kept").await);
+    let subject = [("nylorun-subject", "ann"), ("nylorun-scopes", "sessions:own")];
+    let (mut of_removed, _) = follow_with(&world, &removed, "/v1/sessions/s/events", &[]).await;
+    let (mut of_subject, _) = follow_with(&world, &removed, "/v1/sessions/s/events", &subject).await;
+    let (mut of_rotated, _) = follow_with(&world, &rotated, "/v1/sessions/s/events", &[]).await;
+    let (mut of_kept, _) = follow_with(&world, &kept, "/v1/sessions/s/events", &[]).await;
+    assert_eq!(world.call(MANAGEMENT, "DELETE", "/v1/tenant/keys/removed", None).await.status, 200);
+    let renewed = put("rotated").await;
+    for stream in [&mut of_removed, &mut of_subject, &mut of_rotated] {
+        assert_eq!(stream.chunk().await, None);
+    }
+    let (mut of_renewed, _) = follow_with(&world, &renewed, "/v1/sessions/s/events", &[]).await;
+    cancel(&world, "k").await;
+    for stream in [&mut of_kept, &mut of_renewed] {
+        assert!(stream.frame(&mut String::new()).await.unwrap().contains("turn.cancelled"));
     }
     world.stop().await;
 }
