@@ -12,10 +12,13 @@ use nylorun_domain::workspace::WORKSPACE_DIR;
 use nylorun_ports::backends::{FileBytes, FileList};
 
 use super::tree_fs::TreeFs;
-use crate::files::{Entry, Files, Kind, Tree, absolute, normalize};
+use crate::files::{Entry, Files, Kind, Quota, Tree, absolute, normalize};
 
 /// How many links one path may lead through, as in Linux.
 const MAX_LINKS: usize = 40;
+
+/// Files in memory, at least.
+const MEMORY_FILES: u64 = 10_000;
 
 /// All files of one workspace.
 pub(super) struct World {
@@ -40,10 +43,15 @@ fn place(path: &Path) -> Place<'_> {
 }
 
 impl World {
-    pub(super) fn new(tree: Tree, memory_mib: u64) -> Self {
+    pub(super) fn new(tree: Tree, memory_mib: u64, quota: Quota) -> Self {
         let memory_bytes = memory_mib.saturating_mul(1 << 20);
         // Half of the memory may hold files; what interprets commands needs the rest.
-        let limits = FsLimits::new().max_total_bytes(memory_bytes / 2).max_file_size(memory_bytes / 4);
+        // The interpreter cuts what a pattern such as `*` gives at the number of files, silently and also in the
+        // workspace: so it must be more than a workspace holds.
+        let limits = FsLimits::new()
+            .max_total_bytes(memory_bytes / 2)
+            .max_file_size(memory_bytes / 4)
+            .max_file_count(quota.files.saturating_add(MEMORY_FILES));
         let memory = Arc::new(InMemoryFs::with_limits(limits));
         memory.add_dir(WORKSPACE_DIR, 0o755);
         Self { tree: Arc::new(tree), memory, memory_bytes }
