@@ -4,6 +4,7 @@
 //! `/workspace` is the one directory that it was given; everything else lives in its memory and ends with it. It has
 //! no network. A script that overflows the stack or takes all memory ends this process and nothing else.
 
+mod devices;
 mod exec;
 mod serve;
 mod tree_fs;

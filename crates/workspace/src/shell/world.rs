@@ -11,6 +11,7 @@ use bashkit::{FileSystem, FileType, FsLimits, InMemoryFs, MountableFs};
 use nylorun_domain::workspace::WORKSPACE_DIR;
 use nylorun_ports::backends::{FileBytes, FileList};
 
+use super::devices::{device_paths, mount_devices};
 use super::tree_fs::TreeFs;
 use crate::files::{Entry, Files, Kind, Quota, Tree, absolute, normalize};
 
@@ -54,6 +55,8 @@ impl World {
             .max_file_count(quota.files.saturating_add(MEMORY_FILES));
         let memory = Arc::new(InMemoryFs::with_limits(limits));
         memory.add_dir(WORKSPACE_DIR, 0o755);
+        // So that a listing of `/dev` has them as files.
+        device_paths().for_each(|path| memory.add_file(path, "", 0o666));
         Self { tree: Arc::new(tree), memory, memory_bytes }
     }
 
@@ -67,6 +70,7 @@ impl World {
         let whole = MountableFs::new(Arc::clone(&self.memory) as Arc<dyn FileSystem>);
         // It refuses nothing but relative paths.
         let _ = whole.mount(WORKSPACE_DIR, Arc::new(TreeFs(Arc::clone(&self.tree))));
+        mount_devices(&whole);
         Arc::new(whole)
     }
 
