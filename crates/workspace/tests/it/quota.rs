@@ -162,6 +162,16 @@ async fn what_no_path_reaches_counts_too() {
 }
 
 #[tokio::test]
+async fn what_a_command_took_the_permissions_of_counts_too() {
+    let rig = Rig::with_quota(MIB, 1_000);
+    rig.bash("mkdir -p a/b; head -c 700000 /dev/zero > a/b/f; chmod 000 a/b/f a/b a; chmod 000 /workspace").await;
+    let before = room(&rig).await;
+    stop(&rig).await;
+    assert_eq!(room(&rig).await, before);
+    assert!(before < 90, "{before}");
+}
+
+#[tokio::test]
 async fn above_a_quota_that_was_lowered_one_can_only_shrink() {
     let rig = Rig::with_quota(MIB, 1_000);
     rig.bash("for i in 1 2 3 4; do head -c 200000 /dev/zero > f$i; done").await;
