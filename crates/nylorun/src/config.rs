@@ -1,12 +1,14 @@
 //! The server's settings: arguments and environment, read once, here only (engine f.2; overview, Commands and files).
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::num::{NonZeroU32, NonZeroU64};
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
 use nylorun_gates::outbound::PrivateTargets;
 use nylorun_store::db::DatabaseUrl;
-use nylorun_workspace::Preference;
+use nylorun_workspace::{ManagerConfig, Preference, Quota};
 
 use crate::cli::{Failure, ServeArgs};
 
@@ -25,6 +27,10 @@ pub(crate) struct Config {
     pub(crate) private_targets: PrivateTargets,
     /// The backend of workspaces.
     pub(crate) sandbox: Preference,
+    /// What each workspace may hold on disk.
+    pub(crate) workspace_quota: Quota,
+    /// How many workspaces run at once.
+    pub(crate) workspaces_live: NonZeroU32,
     /// A new tenant's id and name.
     pub(crate) tenant_id: Option<String>,
     pub(crate) tenant_name: Option<String>,
@@ -66,6 +72,8 @@ impl Config {
             database: set("NYLORUN_DATABASE_URL").map(|url| database_url(&url)).transpose()?,
             private_targets: PrivateTargets::of_host(private.as_deref(), listen.ip()).map_err(Failure::usage)?,
             sandbox: Preference::parse(&set("NYLORUN_SANDBOX").unwrap_or_default()),
+            workspace_quota: workspace_quota(&set)?,
+            workspaces_live: number(&set, "NYLORUN_WORKSPACES_LIVE")?.unwrap_or(ManagerConfig::DEFAULT_MAX_LIVE),
             tenant_id: set("NYLORUN_TENANT_ID").map(tenant_id).transpose()?,
             tenant_name: set("NYLORUN_TENANT_NAME"),
             management_key_file: set("NYLORUN_MANAGEMENT_KEY_FILE").map(PathBuf::from),
@@ -117,6 +125,27 @@ fn stop_grace(text: Option<&str>) -> Result<Duration, Failure> {
     Ok(Duration::from_millis(ms.unsigned_abs()))
 }
 
+fn workspace_quota(set: &dyn Fn(&str) -> Option<String>) -> Result<Quota, Failure> {
+    let size = |text: String| {
+        nylorun_domain::grammar::parse_size(&text)
+            .map_err(|problem| Failure::usage(format!("NYLORUN_WORKSPACE_QUOTA {text:?}: {problem}")))
+    };
+    Ok(Quota {
+        bytes: set("NYLORUN_WORKSPACE_QUOTA").map(size).transpose()?.unwrap_or(Quota::DEFAULT.bytes),
+        files: number(set, "NYLORUN_WORKSPACE_FILES")?.map_or(Quota::DEFAULT.files, NonZeroU64::get),
+    })
+}
+
+/// A number that is not zero.
+fn number<N: FromStr>(set: &dyn Fn(&str) -> Option<String>, name: &str) -> Result<Option<N>, Failure> {
+    let read = |text: String| {
+        text.parse().map_err(|_| {
+            Failure::usage(format!("{name} {text:?} cannot be used")).remedy("set a whole number from 1, such as 64")
+        })
+    };
+    set(name).map(read).transpose()
+}
+
 #[cfg(test)]
 mod tests {
     use std::path::PathBuf;
@@ -148,6 +177,18 @@ mod tests {
     }
 
     #[test]
+    fn limits_of_workspaces_have_defaults_and_can_be_set() {
+        let limits = |env: &[(&str, &str)]| {
+            let config = read(None, env).unwrap();
+            (config.workspace_quota.bytes, config.workspace_quota.files, config.workspaces_live.get())
+        };
+        assert_eq!(limits(&[]), (1 << 30, 100_000, 64));
+        let set =
+            [("NYLORUN_WORKSPACE_QUOTA", "20MiB"), ("NYLORUN_WORKSPACE_FILES", "50"), ("NYLORUN_WORKSPACES_LIVE", "4")];
+        assert_eq!(limits(&set), (20 << 20, 50, 4));
+    }
+
+    #[test]
     fn every_bad_value_is_named() {
         for (name, value) in [
             ("NYLORUN_LISTEN_HOST", "localhost"),
@@ -156,6 +197,9 @@ mod tests {
             ("NYLORUN_ENDPOINT_PRIVATE", "maybe"),
             ("NYLORUN_TENANT_ID", "tn_short"),
             ("NYLORUN_STOP_GRACE", "soon"),
+            ("NYLORUN_WORKSPACE_QUOTA", "1GB"),
+            ("NYLORUN_WORKSPACE_FILES", "0"),
+            ("NYLORUN_WORKSPACES_LIVE", "-1"),
         ] {
             let refused = read(None, &[(name, value)]).unwrap_err();
             assert!(refused.contains(name), "{name}: {refused}");

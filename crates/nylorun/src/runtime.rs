@@ -265,6 +265,8 @@ fn workspace_manager(
         host_id: host_id.to_owned(),
         preference: config.sandbox.clone(),
         shell_command: ShellCommand { program: program.into(), args: vec!["internal-shell".into()] },
+        quota: config.workspace_quota,
+        max_live: config.workspaces_live,
         lifetime: Lifetime::Durable,
     };
     Ok(WorkspaceManager::new(manager, Arc::new(StoreWorkspaceLog::new(committer.clone()))))
