@@ -172,7 +172,7 @@ pub struct Window {
     pub output: i64,
 }
 
-/// What one model call used. Counts are tokens.
+/// What one model call used, all its attempts together. Counts are tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     /// Input, cached input not counted.
@@ -207,6 +207,22 @@ pub struct ModelFailure {
     pub code: ModelFailureCode,
     /// What happened, without secrets.
     pub message: String,
+impl Usage {
+    /// What two attempts used together. Their cost is known when both are.
+    pub fn plus(self, other: Self) -> Self {
+        let costs = self.cost_nano_usd.zip(other.cost_nano_usd);
+        Self {
+            input: self.input.saturating_add(other.input),
+            output: self.output.saturating_add(other.output),
+            cached: self.cached.saturating_add(other.cached),
+            cache_write: self.cache_write.saturating_add(other.cache_write),
+            reasoning: self.reasoning.saturating_add(other.reasoning),
+            total: self.total.saturating_add(other.total),
+            cost_nano_usd: costs.map(|(one, two)| one.saturating_add(two)),
+        }
+    }
+}
+
     /// Whether trying again later may help.
     pub retryable: bool,
     /// Tokens that the provider reported all the same.

@@ -78,14 +78,17 @@ impl Models {
             let message = format!("this version cannot call the provider {:?}", access.provider);
             return failed(Fault::new(ModelFailureCode::InvalidRequest, message), Some(target.model));
         };
+        // What attempts without an answer used: the provider bills them too.
+        let mut lost: Option<Usage> = None;
         let mut attempt = 1;
         loop {
             let stream = DeltaStream::new(deltas.clone(), attempt);
             let tried = attempt::run(&self.outbound, &self.settings, api, &target, stream).await;
             let fault = match tried.and_then(|answer| self.fits(answer, &target)) {
-                Ok(answer) => return ModelOutcome::Completed(self.candidate(answer, &target)),
+                Ok(answer) => return ModelOutcome::Completed(self.candidate(answer, lost, &target)),
                 Err(fault) => fault.without(access.key.expose()),
             };
+            lost = together(lost, fault.usage.map(|usage| self.priced(usage, &target)));
             tracing::warn!(
                 provider = access.provider,
                 model = access.model,
@@ -96,8 +99,7 @@ impl Models {
                 "model attempt failed"
             );
             if !fault.retryable || attempt >= self.settings.attempts {
-                let usage = fault.usage.map(|usage| self.priced(usage, &target));
-                return failed(Fault { usage, ..fault }, Some(target.model));
+                return failed(Fault { usage: lost, ..fault }, Some(target.model));
             }
             tokio::time::sleep(retry::delay(&self.settings, &fault, attempt, &call.invocation_id)).await;
             attempt += 1;
@@ -116,11 +118,11 @@ impl Models {
         }
     }
 
-    fn candidate(&self, answer: Answer, target: &Target<'_>) -> Candidate {
+    fn candidate(&self, answer: Answer, lost: Option<Usage>, target: &Target<'_>) -> Candidate {
         Candidate {
             parts: answer.parts,
             finish: answer.finish,
-            usage: answer.usage.map(|usage| self.priced(usage, target)),
+            usage: together(lost, answer.usage.map(|usage| self.priced(usage, target))),
             model: target.model.clone(),
             window: target.window,
         }
@@ -161,6 +163,13 @@ fn unopened(error: &KeysError) -> Fault {
     match error {
         KeysError::Unavailable(_) => Fault::transient(error.to_string()),
         KeysError::Unreadable => Fault::new(ModelFailureCode::Auth, error.to_string()),
+fn together(one: Option<Usage>, two: Option<Usage>) -> Option<Usage> {
+    match (one, two) {
+        (Some(one), Some(two)) => Some(one.plus(two)),
+        (one, two) => one.or(two),
+    }
+}
+
     }
 }
 

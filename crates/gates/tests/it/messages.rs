@@ -188,10 +188,14 @@ async fn an_error_in_the_stream_is_retried_with_a_new_attempt() {
     assert_eq!((deltas.text(1), deltas.text(2)), ("lost".into(), "found".into()));
 
     stub.then(messages::stream(&broken)).then(messages::stream(&broken)).then(messages::stream(&broken));
+    // The lost attempt is billed too: 9 and 1 tokens beside the answer's 12, 7, 3 and 4.
+    let cost_nano_usd = Some(52_300 + 14_000);
+    let usage = Usage { input: 21, output: 8, cached: 3, cache_write: 4, reasoning: 0, total: 36, cost_nano_usd };
+    assert_eq!(candidate.usage, Some(usage));
     let failure = failed(ask_as(access(&stub, "anthropic", MODEL), hello()).await);
     assert_eq!((failure.code, failure.retryable), (ModelFailureCode::Overloaded, true));
     assert_eq!(failure.message, "Overloaded");
-    let usage = Usage { input: 9, output: 1, total: 10, cost_nano_usd: Some(14_000), ..Usage::default() };
+    let usage = Usage { input: 27, output: 3, total: 30, cost_nano_usd: Some(42_000), ..Usage::default() };
     assert_eq!(failure.usage, Some(usage));
 }
 
