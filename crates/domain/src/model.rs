@@ -1,6 +1,7 @@
 //! A model call and its answer, in terms of no provider (engine b.6, b.10, e.12).
 
 use crate::id::CallId;
+use crate::image::Image;
 use crate::json::{Json, Text};
 
 /// Everything that a model is asked with.
@@ -19,12 +20,27 @@ pub struct Prompt {
 /// One item of the conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PromptItem {
-    /// What the person said: one or more texts.
-    User(Vec<Text>),
+    /// What the person said: one or more parts.
+    User(Vec<UserPart>),
     /// What the model answered earlier.
     Assistant(Candidate),
     /// What the tools of the answer before this item gave, in the order of its calls.
     ToolResults(Vec<ToolResult>),
+}
+
+/// A part of what a person said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum UserPart {
+    /// Text, also that of a text file.
+    Text(Text),
+    /// A picture.
+    Image(Image),
+}
+
+impl<T: Into<Text>> From<T> for UserPart {
+    fn from(text: T) -> Self {
+        Self::Text(text.into())
+    }
 }
 
 /// A tool as the model sees it.
@@ -191,22 +207,6 @@ pub struct Usage {
     pub cost_nano_usd: Option<i64>,
 }
 
-/// What became of a model call.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ModelOutcome {
-    /// It answered.
-    Completed(Candidate),
-    /// It did not.
-    Failed(ModelFailure),
-}
-
-/// A failed model call (engine b.10). A value, not an error: the turn decides what to do with it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ModelFailure {
-    /// What kind of failure.
-    pub code: ModelFailureCode,
-    /// What happened, without secrets.
-    pub message: String,
 impl Usage {
     /// What two attempts used together. Their cost is known when both are.
     pub fn plus(self, other: Self) -> Self {
@@ -223,6 +223,22 @@ impl Usage {
     }
 }
 
+/// What became of a model call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ModelOutcome {
+    /// It answered.
+    Completed(Candidate),
+    /// It did not.
+    Failed(ModelFailure),
+}
+
+/// A failed model call (engine b.10). A value, not an error: the turn decides what to do with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModelFailure {
+    /// What kind of failure.
+    pub code: ModelFailureCode,
+    /// What happened, without secrets.
+    pub message: String,
     /// Whether trying again later may help.
     pub retryable: bool,
     /// Tokens that the provider reported all the same.

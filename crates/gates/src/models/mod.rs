@@ -12,10 +12,10 @@ use nylorun_ports::abort::Abort;
 use nylorun_ports::models::{DeltaSink, KeysError, ModelAccess, ModelCall, ModelGate, ModelKeys, ProviderAccess};
 
 use crate::catalogue::{CUSTOM, Catalogue};
-use crate::failure::Fault;
+use crate::failure::{Fault, With};
 use crate::fixture::Fixture;
 use crate::outbound::Outbound;
-use crate::providers::{Answer, Api, DeltaStream, Target};
+use crate::providers::{Answer, Api, DeltaStream, Replay, Target};
 
 /// How a call is made (engine b.10).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,11 +73,14 @@ impl Models {
     }
 
     async fn ask(&self, call: &ModelCall, access: &ProviderAccess, deltas: Arc<dyn DeltaSink>) -> ModelOutcome {
-        let target = Target::new(call, access, &self.catalogue);
+        let mut target = Target::new(call, access, &self.catalogue);
         let Some(api) = Api::of(&access.provider) else {
             let message = format!("this version cannot call the provider {:?}", access.provider);
             return failed(Fault::new(ModelFailureCode::InvalidRequest, message), Some(target.model));
         };
+        if let Err(fault) = target.check() {
+            return failed(fault, Some(target.model));
+        }
         // What attempts without an answer used: the provider bills them too.
         let mut lost: Option<Usage> = None;
         let mut attempt = 1;
@@ -98,6 +101,12 @@ impl Models {
                 message = fault.message,
                 "model attempt failed"
             );
+            // Better an answer without its earlier reasoning than none for the rest of the session.
+            if fault.with == With::Replay && target.replay == Replay::Own && attempt < self.settings.attempts {
+                target.replay = Replay::Nothing;
+                attempt += 1;
+                continue;
+            }
             if !fault.retryable || attempt >= self.settings.attempts {
                 return failed(Fault { usage: lost, ..fault }, Some(target.model));
             }
@@ -157,12 +166,6 @@ impl ModelGate for Models {
     }
 }
 
-const NO_MODEL: &str = "No model is chosen yet: `nylorun model set PROVIDER/MODEL` chooses one.";
-
-fn unopened(error: &KeysError) -> Fault {
-    match error {
-        KeysError::Unavailable(_) => Fault::transient(error.to_string()),
-        KeysError::Unreadable => Fault::new(ModelFailureCode::Auth, error.to_string()),
 fn together(one: Option<Usage>, two: Option<Usage>) -> Option<Usage> {
     match (one, two) {
         (Some(one), Some(two)) => Some(one.plus(two)),
@@ -170,6 +173,12 @@ fn together(one: Option<Usage>, two: Option<Usage>) -> Option<Usage> {
     }
 }
 
+const NO_MODEL: &str = "No model is chosen yet: `nylorun model set PROVIDER/MODEL` chooses one.";
+
+fn unopened(error: &KeysError) -> Fault {
+    match error {
+        KeysError::Unavailable(_) => Fault::transient(error.to_string()),
+        KeysError::Unreadable => Fault::new(ModelFailureCode::Auth, error.to_string()),
     }
 }
 

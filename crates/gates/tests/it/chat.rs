@@ -9,8 +9,8 @@ use nylorun_testkit::provider::{ProviderStub, Reply, chat};
 use serde_json::json;
 
 use crate::support::{
-    CANARY, access, ask, ask_as, assistant, completed, failed, hello, json as input, model, output, prompt, tool,
-    tool_call, tool_result, user,
+    CANARY, access, ask, ask_as, assistant, completed, failed, hello, image, json as input, model, output, prompt,
+    tool, tool_call, tool_result, user,
 };
 
 #[tokio::test]
@@ -35,7 +35,7 @@ async fn the_request_is_exactly_this() {
     let stub = ProviderStub::start().await.unwrap();
     stub.then(chat::text(&["ok"]));
     let history = vec![
-        PromptItem::User(vec!["one".into(), Text::from_utf16(vec![0x74, 0xd800])]),
+        PromptItem::User(vec!["one".into(), Text::from_utf16(vec![0x74, 0xd800]).into()]),
         assistant(
             model("custom", "m"),
             vec![
@@ -90,6 +90,18 @@ async fn the_request_is_exactly_this() {
         "stream_options": {"include_usage": true},
     });
     assert_eq!(request.json(), expected);
+}
+
+#[tokio::test]
+async fn a_message_with_a_picture_is_a_list_of_parts() {
+    let stub = ProviderStub::start().await.unwrap();
+    stub.then(chat::text(&["ok"]));
+    completed(ask(&stub, prompt(vec![PromptItem::User(vec!["see".into(), image()])])).await);
+    let content = json!([
+        {"type": "text", "text": "see"},
+        {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}},
+    ]);
+    assert_eq!(stub.requests()[0].json()["messages"], json!([{"role": "user", "content": content}]));
 }
 
 #[tokio::test]

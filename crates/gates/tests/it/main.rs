@@ -13,4 +13,5 @@ mod gate;
 mod messages;
 mod mock;
 mod outbound;
+mod responses;
 mod support;

@@ -10,8 +10,8 @@ use nylorun_testkit::provider::{ProviderStub, Reply};
 use serde_json::json;
 
 use crate::support::{
-    CANARY, access, ask_as, assistant, completed, failed, hello, json as input, model, output, prompt, tool, tool_call,
-    tool_result, user,
+    CANARY, access, ask_as, assistant, completed, failed, hello, image, json as input, model, output, prompt, tool,
+    tool_call, tool_result, user,
 };
 
 const MODEL: &str = "claude-haiku-4-5";
@@ -70,7 +70,7 @@ async fn the_request_is_exactly_this() {
     stub.then(messages::text(&["ok"]));
     let thought = |signature| OutputPart::Reasoning { text: "Hm.".into(), signature };
     let items = vec![
-        PromptItem::User(vec!["one".into(), Text::from_utf16(vec![0x74, 0xd800]), "".into()]),
+        PromptItem::User(vec!["one".into(), Text::from_utf16(vec![0x74, 0xd800]).into(), image(), "".into()]),
         assistant(
             model("anthropic", MODEL),
             vec![
@@ -118,7 +118,8 @@ async fn the_request_is_exactly_this() {
         "system": [{"type": "text", "text": "Be brief.", "cache_control": cached}],
         "tools": [{"name": "bash", "description": "The bash.", "input_schema": {"type": "object"}}],
         "messages": [
-            {"role": "user", "content": [{"type": "text", "text": "one"}, {"type": "text", "text": "t\u{fffd}"}]},
+            {"role": "user", "content": [{"type": "text", "text": "one"}, {"type": "text", "text": "t\u{fffd}"},
+                {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}}]},
             {"role": "assistant", "content": [
                 {"type": "thinking", "thinking": "Hm.", "signature": "sig=="},
                 {"type": "redacted_thinking", "data": "blob=="},
@@ -184,14 +185,15 @@ async fn an_error_in_the_stream_is_retried_with_a_new_attempt() {
     ];
     stub.then(messages::stream(&broken)).then(messages::text(&["found"]));
     let (outcome, deltas) = ask_as(access(&stub, "anthropic", MODEL), hello()).await;
-    assert_eq!(completed((outcome, deltas.clone())).text(), Text::from("found"));
+    let candidate = completed((outcome, deltas.clone()));
+    assert_eq!(candidate.text(), Text::from("found"));
     assert_eq!((deltas.text(1), deltas.text(2)), ("lost".into(), "found".into()));
-
-    stub.then(messages::stream(&broken)).then(messages::stream(&broken)).then(messages::stream(&broken));
     // The lost attempt is billed too: 9 and 1 tokens beside the answer's 12, 7, 3 and 4.
     let cost_nano_usd = Some(52_300 + 14_000);
     let usage = Usage { input: 21, output: 8, cached: 3, cache_write: 4, reasoning: 0, total: 36, cost_nano_usd };
     assert_eq!(candidate.usage, Some(usage));
+
+    stub.then(messages::stream(&broken)).then(messages::stream(&broken)).then(messages::stream(&broken));
     let failure = failed(ask_as(access(&stub, "anthropic", MODEL), hello()).await);
     assert_eq!((failure.code, failure.retryable), (ModelFailureCode::Overloaded, true));
     assert_eq!(failure.message, "Overloaded");

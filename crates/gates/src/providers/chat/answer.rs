@@ -1,12 +1,12 @@
 //! The answer, a stream of `chat.completion.chunk` objects. Servers differ, so whatever can be understood is.
 
 use nylorun_domain::id::{CallId, InvocationId};
-use nylorun_domain::json::{Text, Value, parse};
+use nylorun_domain::json::{Text, Value};
 use nylorun_domain::model::{FinishReason, OutputPart, ToolCall, Usage};
 
 use crate::failure::Fault;
 use crate::prompt::made_call_id;
-use crate::providers::{Answer, AnswerReader, DeltaStream, Flow, Pieces, Target, tokens, tool_input};
+use crate::providers::{Answer, AnswerReader, DeltaStream, Flow, Pieces, Target, document, tokens, tool_input};
 use crate::sse::SseEvent;
 
 /// Reads one answer.
@@ -111,8 +111,7 @@ impl AnswerReader for Reader {
             self.ended = Flow::Ended;
             return Ok(Flow::Ended);
         }
-        let chunk = parse(&event.data)
-            .map_err(|error| Fault::unreadable(format!("a piece of the answer is not JSON: {error}")))?;
+        let chunk = document(event)?;
         if let Some(error) = chunk.get("error").filter(|error| **error != Value::Null) {
             return Err(said(error));
         }

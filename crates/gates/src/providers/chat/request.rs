@@ -2,16 +2,15 @@
 
 use std::borrow::Cow;
 
-use nylorun_domain::json::{Text, Value};
-use nylorun_domain::model::{Candidate, PromptItem, ToolInput, ToolSpec};
+use nylorun_domain::model::{Candidate, PromptItem, ToolSpec, UserPart};
 use reqwest::header::AUTHORIZATION;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::failure::Fault;
-use crate::outbound::{OutboundRequest, credential};
-use crate::prompt::{outcome_text, outgoing, raw, system_text};
-use crate::providers::{Target, bad_key, invalid};
+use crate::outbound::OutboundRequest;
+use crate::prompt::{data_url, input_text, outcome_text, raw, system_text};
+use crate::providers::{Target, bearer, invalid};
 
 /// The request of a call. The key stands in the `authorization` header and nowhere else.
 pub(crate) fn request(target: &Target<'_>) -> Result<OutboundRequest, Fault> {
@@ -30,7 +29,7 @@ pub(crate) fn request(target: &Target<'_>) -> Result<OutboundRequest, Fault> {
     let mut request = target.post(base, "/chat/completions", &body)?;
     let key = target.access.key.expose();
     if !key.is_empty() {
-        request.headers.insert(AUTHORIZATION, credential(&format!("Bearer {key}")).ok_or_else(bad_key)?);
+        request.headers.insert(AUTHORIZATION, bearer(key)?);
     }
     Ok(request)
 }
@@ -59,7 +58,7 @@ enum Message<'a> {
         content: String,
     },
     User {
-        content: String,
+        content: Content,
     },
     Assistant {
         content: Option<String>,
@@ -70,6 +69,51 @@ enum Message<'a> {
         tool_call_id: &'a str,
         content: String,
     },
+}
+
+/// Many servers take only one text, so a list of parts is sent only where it must be.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Content {
+    Text(String),
+    Parts(Vec<Part>),
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Part {
+    Text { text: String },
+    ImageUrl { image_url: ImageUrl },
+}
+
+#[derive(Serialize)]
+struct ImageUrl {
+    url: String,
+}
+
+impl Content {
+    fn new(parts: &[UserPart]) -> Self {
+        let texts: Option<Vec<Cow<'_, str>>> = parts
+            .iter()
+            .map(|part| match part {
+                UserPart::Text(text) => Some(text.lossy()),
+                UserPart::Image(_) => None,
+            })
+            .collect();
+        match texts {
+            Some(texts) => Self::Text(texts.join("\n\n")),
+            None => Self::Parts(parts.iter().map(Part::new).collect()),
+        }
+    }
+}
+
+impl Part {
+    fn new(part: &UserPart) -> Self {
+        match part {
+            UserPart::Text(text) => Self::Text { text: text.lossy().into_owned() },
+            UserPart::Image(image) => Self::ImageUrl { image_url: ImageUrl { url: data_url(image) } },
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -113,7 +157,7 @@ fn messages<'a>(target: &Target<'a>) -> Vec<Message<'a>> {
     let mut messages: Vec<_> = system.map(|content| Message::System { content }).into_iter().collect();
     for item in &prompt.items {
         match item {
-            PromptItem::User(texts) => messages.push(Message::User { content: joined(texts) }),
+            PromptItem::User(parts) => messages.push(Message::User { content: Content::new(parts) }),
             PromptItem::Assistant(candidate) => messages.push(assistant(candidate)),
             PromptItem::ToolResults(results) => messages.extend(results.iter().map(|result| Message::Tool {
                 tool_call_id: result.call_id.as_str(),
@@ -124,11 +168,6 @@ fn messages<'a>(target: &Target<'a>) -> Vec<Message<'a>> {
     messages
 }
 
-/// Many servers take only one text, not a list of parts.
-fn joined(texts: &[Text]) -> String {
-    texts.iter().map(Text::lossy).collect::<Vec<Cow<'_, str>>>().join("\n\n")
-}
-
 fn assistant(candidate: &Candidate) -> Message<'_> {
     let text = candidate.text().lossy().into_owned();
     let tool_calls: Vec<_> = candidate
@@ -136,20 +175,9 @@ fn assistant(candidate: &Candidate) -> Message<'_> {
         .map(|call| Call {
             id: call.call_id.as_str(),
             r#type: "function",
-            function: CallFunction { name: &call.name, arguments: arguments(&call.input) },
+            function: CallFunction { name: &call.name, arguments: input_text(&call.input) },
         })
         .collect();
     let content = (!text.is_empty() || tool_calls.is_empty()).then_some(text);
     Message::Assistant { content, tool_calls }
-}
-
-/// Arguments must be JSON here too: servers that render them into the prompt refuse anything else.
-fn arguments(input: &ToolInput) -> String {
-    match input {
-        ToolInput::Json(json) => outgoing(json),
-        ToolInput::Malformed(text) => {
-            let written = Value::from(text.lossy().into_owned());
-            Value::object([("malformed", written)]).to_json().as_str().to_owned()
-        }
-    }
 }
