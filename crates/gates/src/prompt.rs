@@ -30,10 +30,14 @@ pub(crate) fn outcome_text(outcome: &ToolOutcome) -> String {
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => outgoing(output),
         },
         ToolOutcome::Failed { code, message } => {
-            let error = Value::object([("code", Value::from(code.as_str())), ("message", message.as_str().into())]);
-            Value::object([("error", error)]).to_json().as_str().to_owned()
+            Value::object([("error", error(code, message))]).to_json().as_str().to_owned()
         }
     }
+}
+
+/// What a model is told of a failed tool call.
+pub(crate) fn error(code: &str, message: &str) -> Value {
+    Value::object([("code", Value::from(code)), ("message", Value::from(message))])
 }
 
 /// What stands for a message without any text, where an API refuses that.
@@ -92,8 +96,16 @@ pub(crate) fn cache_key(session: &SessionId) -> String {
 /// A call id for a model that gave none, or gave one twice: the same at each reading of the same answer.
 pub(crate) fn made_call_id(invocation: &InvocationId, at: usize) -> CallId {
     let digest = sha256_hex(invocation.as_str().as_bytes());
-    CallId::from_trusted(format!("call_{}_{at}", &digest[..16]))
+    CallId::from_trusted(format!("{MADE}{}_{at}", &digest[..16]))
 }
+
+/// Whether this id was made here, so that the provider knows nothing of it.
+pub(crate) fn is_made(id: &CallId) -> bool {
+    id.as_str().starts_with(MADE)
+}
+
+/// How ids that are made here begin.
+const MADE: &str = "call_";
 
 /// JSON text for a provider: as written, but with U+FFFD in the place of lone surrogates, which many refuse.
 pub(crate) fn outgoing(json: &Json) -> String {

@@ -4,11 +4,13 @@
 mod target;
 
 pub(crate) mod chat;
+pub(crate) mod gemini;
 pub(crate) mod messages;
 pub(crate) mod responses;
 
 use std::sync::Arc;
 
+use nylorun_domain::id::{CallId, InvocationId};
 use nylorun_domain::json::{Json, Text, Value, parse};
 use nylorun_domain::model::{FinishReason, ModelFailureCode, OutputPart, ToolInput, Usage};
 use nylorun_ports::models::{Delta, DeltaSink};
@@ -17,6 +19,7 @@ use reqwest::header::HeaderValue;
 use crate::catalogue::CUSTOM;
 use crate::failure::Fault;
 use crate::outbound::{OutboundRequest, credential};
+use crate::prompt::made_call_id;
 use crate::sse::SseEvent;
 
 use target::invalid;
@@ -31,6 +34,8 @@ pub(crate) enum Api {
     Messages,
     /// OpenAI's Responses.
     Responses,
+    /// Google's `streamGenerateContent`.
+    Gemini,
 }
 
 impl Api {
@@ -40,6 +45,7 @@ impl Api {
             CUSTOM => Some(Self::Chat),
             messages::PROVIDER => Some(Self::Messages),
             responses::PROVIDER => Some(Self::Responses),
+            gemini::PROVIDER => Some(Self::Gemini),
             _ => None,
         }
     }
@@ -50,6 +56,7 @@ impl Api {
             Self::Chat => chat::request(target),
             Self::Messages => messages::request(target),
             Self::Responses => responses::request(target),
+            Self::Gemini => gemini::request(target),
         }
     }
 
@@ -59,6 +66,7 @@ impl Api {
             Self::Chat => Box::new(chat::Reader::new(target)),
             Self::Messages => Box::new(messages::Reader::new(target)),
             Self::Responses => Box::new(responses::Reader::new(target)),
+            Self::Gemini => Box::new(gemini::Reader::new(target)),
         }
     }
 }
@@ -141,6 +149,10 @@ impl Pieces {
         }
     }
 
+    fn of(piece: &Text) -> Self {
+        Self(vec![piece.clone()])
+    }
+
     fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -168,6 +180,12 @@ fn document(event: &SseEvent) -> Result<Value, Fault> {
 /// A reasoning part that holds nothing but what the provider wants back before the part after it.
 fn state(members: impl IntoIterator<Item = (&'static str, Value)>) -> OutputPart {
     OutputPart::Reasoning { text: "".into(), signature: Some(Value::object(members).to_json()) }
+}
+
+/// The provider's id of a call, when it gave one that no call before has; else one made here.
+fn given_call_id(id: &str, before: &[OutputPart], invocation: &InvocationId, at: usize) -> CallId {
+    let taken = |part: &OutputPart| matches!(part, OutputPart::ToolCall(call) if call.call_id.as_str() == id);
+    if id.is_empty() || before.iter().any(taken) { made_call_id(invocation, at) } else { CallId::from_trusted(id) }
 }
 
 /// A count of tokens as reported: what is missing, negative or no number counts as nothing.

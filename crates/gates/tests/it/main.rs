@@ -10,6 +10,7 @@
 mod chat;
 mod fixture;
 mod gate;
+mod gemini;
 mod messages;
 mod mock;
 mod outbound;

@@ -1,9 +1,10 @@
 //! A stub of a model provider on `127.0.0.1`, which answers what it is told and misbehaves on demand.
 //!
-//! It takes a POST on any path, so it serves every provider's API: [`chat`], [`messages`] and [`responses`] write their
-//! streams. Without a reply in its queue it answers with [`ProviderStub::always`]'s, or with status 599.
+//! It takes a POST on any path, so it serves every provider's API: [`chat`], [`messages`], [`responses`] and
+//! [`gemini`] write their streams. Without a reply in its queue it answers with [`ProviderStub::always`]'s, or with status 599.
 
 pub mod chat;
+pub mod gemini;
 pub mod messages;
 mod reply;
 pub mod responses;
@@ -29,6 +30,8 @@ pub use reply::{Piece, Reply};
 pub struct Recorded {
     /// Its path.
     pub path: String,
+    /// Its query, without the question mark; empty when it has none.
+    pub query: String,
     /// Its headers.
     pub headers: HeaderMap,
     /// Its body, as it came.
@@ -133,7 +136,8 @@ impl Drop for ProviderStub {
 }
 
 async fn handle(State(shared): State<Arc<Shared>>, uri: Uri, headers: HeaderMap, body: Bytes) -> Response {
-    let request = Recorded { path: uri.path().to_owned(), headers, body };
+    let request =
+        Recorded { path: uri.path().to_owned(), query: uri.query().unwrap_or_default().to_owned(), headers, body };
     let reply = next_reply(&shared, request);
     shared.count.send_modify(|count| *count += 1);
     reply.into_response().await

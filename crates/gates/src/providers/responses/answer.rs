@@ -3,14 +3,14 @@
 
 use std::collections::BTreeMap;
 
-use nylorun_domain::id::{CallId, InvocationId};
+use nylorun_domain::id::InvocationId;
 use nylorun_domain::json::{Text, Value};
 use nylorun_domain::model::{FinishReason, OutputPart, ToolCall, Usage};
 
 use crate::failure::Fault;
-use crate::prompt::made_call_id;
 use crate::providers::{
-    Answer, AnswerReader, DeltaStream, Flow, Pieces, Target, document, state, text, tokens, tool_input, word,
+    Answer, AnswerReader, DeltaStream, Flow, Pieces, Target, document, given_call_id, state, text, tokens, tool_input,
+    word,
 };
 use crate::sse::SseEvent;
 
@@ -231,7 +231,7 @@ impl AnswerReader for Reader {
                 }
                 Item::Reasoning { text, encrypted } => parts.extend(reasoning(text.join(), encrypted)),
                 Item::Call { id, name, arguments } => {
-                    let call_id = call_id(&invocation, at, &id, &parts);
+                    let call_id = given_call_id(&id, &parts, &invocation, at);
                     parts.push(OutputPart::ToolCall(ToolCall { call_id, name, input: tool_input(arguments.join()) }));
                 }
             }
@@ -250,12 +250,6 @@ fn reasoning(text: Text, encrypted: Text) -> Option<OutputPart> {
     let signature = Some(encrypted).filter(|encrypted| !encrypted.is_empty());
     let signature = signature.map(|encrypted| Value::object([(ENCRYPTED, Value::from(encrypted))]).to_json());
     (!text.is_empty() || signature.is_some()).then_some(OutputPart::Reasoning { text, signature })
-}
-
-/// The provider's id of a call, when it gave one that no call before has.
-fn call_id(invocation: &InvocationId, at: usize, id: &str, before: &[OutputPart]) -> CallId {
-    let taken = |part: &OutputPart| matches!(part, OutputPart::ToolCall(call) if call.call_id.as_str() == id);
-    if id.is_empty() || before.iter().any(taken) { made_call_id(invocation, at) } else { CallId::from_trusted(id) }
 }
 
 fn index(event: &Value) -> Option<i64> {
