@@ -183,6 +183,7 @@ const REPLAY: &[&str] = &[
     "redacted_thinking",
     "`thinking`",
     "reasoning_details",
+    "remove the reasoning_content",
     "of type 'reasoning'",
 ];
 const TRANSIENT: &[&str] = &["internal server error", "server_error", "api_error", "internal_error"];

@@ -186,7 +186,7 @@ mod tests {
     fn the_committed_file_lists_what_can_be_called() {
         let catalogue = Catalogue::load(None).unwrap();
         let ids: Vec<_> = catalogue.providers().iter().map(|provider| provider.id.as_str()).collect();
-        assert_eq!(ids, ["anthropic", "openai", "google", "custom"]);
+        assert_eq!(ids, ["anthropic", "openai", "google", "openrouter", "custom"]);
         let model = catalogue.model("anthropic", "claude-haiku-4-5").unwrap();
         assert_eq!(model.window(), Window { context: 200_000, output: 64_000 });
         assert!(catalogue.accepts("custom", "anything"));

@@ -164,13 +164,14 @@ impl Refusal {
         let document = document.as_array().and_then(<[Value]>::first).unwrap_or(&document);
         let error = document.get("error").unwrap_or(document);
         let word = |name| error.get(name).and_then(Value::as_str);
-        // What a router's provider said, in its own words.
-        let raw = error.get("metadata").and_then(|metadata| metadata.get("raw")).and_then(Value::as_str);
-        let kind = [word("code"), word("type"), word("status"), raw].into_iter().flatten().collect::<Vec<_>>();
+        let kind = [word("code"), word("type"), word("status")].into_iter().flatten().collect::<Vec<_>>();
         let message = word("message").or_else(|| word("detail")).or_else(|| error.as_str());
+        // What the provider behind a router said, in its own words.
+        let raw = error.get("metadata").and_then(|metadata| metadata.get("raw")).and_then(Value::as_str);
+        let message = [message.unwrap_or(body.trim())].into_iter().chain(raw).collect::<Vec<_>>();
         Self {
             kind: kind.join(" "),
-            message: message.map_or_else(|| body.trim().to_owned(), str::to_owned),
+            message: message.join(": "),
             retry_after: retry_delay(error),
         }
     }
@@ -206,7 +207,7 @@ mod tests {
             (r#"{"error":"m"}"#, "", "m"),
             (r#"{"message":"m"}"#, "", "m"),
             (r#"{"detail":"m"}"#, "", "m"),
-            (r#"{"error":{"code":400,"message":"m","metadata":{"raw":"too long"}}}"#, "too long", "m"),
+            (r#"{"error":{"code":400,"message":"m","metadata":{"raw":"too long"}}}"#, "", "m: too long"),
             (r#"{"other":1}"#, "", r#"{"other":1}"#),
             ("[]", "", "[]"),
             (" plain ", "", "plain"),

@@ -139,9 +139,11 @@ impl Models {
 
     fn priced(&self, usage: Usage, target: &Target<'_>) -> Usage {
         let ModelRef { provider, model } = &target.model;
+        let listed = || self.catalogue.model(provider, model).and_then(|listed| listed.cost_nano_usd(&usage));
         let cost_nano_usd = match provider.as_str() {
             CUSTOM => Some(0),
-            _ => self.catalogue.model(provider, model).and_then(|listed| listed.cost_nano_usd(&usage)),
+            // What a router says that it charged is better than a price list.
+            _ => usage.cost_nano_usd.or_else(listed),
         };
         Usage { cost_nano_usd, ..usage }
     }

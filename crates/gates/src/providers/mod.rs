@@ -28,7 +28,7 @@ pub(crate) use target::{Reasoning, Replay, Target};
 /// The APIs that this program speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Api {
-    /// OpenAI's Chat Completions, as many servers speak it.
+    /// OpenAI's Chat Completions, as OpenRouter and many servers speak it.
     Chat,
     /// Anthropic's Messages.
     Messages,
@@ -42,7 +42,7 @@ impl Api {
     /// The API of a provider, when this program can call it.
     pub(crate) fn of(provider: &str) -> Option<Self> {
         match provider {
-            CUSTOM => Some(Self::Chat),
+            CUSTOM | chat::OPENROUTER => Some(Self::Chat),
             messages::PROVIDER => Some(Self::Messages),
             responses::PROVIDER => Some(Self::Responses),
             gemini::PROVIDER => Some(Self::Gemini),

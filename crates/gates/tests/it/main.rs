@@ -13,6 +13,7 @@ mod gate;
 mod gemini;
 mod messages;
 mod mock;
+mod openrouter;
 mod outbound;
 mod responses;
 mod support;

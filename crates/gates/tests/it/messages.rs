@@ -10,8 +10,8 @@ use nylorun_testkit::provider::{ProviderStub, Reply};
 use serde_json::json;
 
 use crate::support::{
-    CANARY, access, ask_as, assistant, completed, failed, hello, image, json as input, model, output, prompt, tool,
-    tool_call, tool_result, user,
+    CANARY, access, ask_as, assistant, completed, failed, hello, image, json as input, model, output, prompt, settings,
+    signed, tool, tool_call, tool_result, user,
 };
 
 const MODEL: &str = "claude-haiku-4-5";
@@ -154,6 +154,56 @@ async fn without_instructions_the_tools_end_the_cached_beginning() {
     assert_eq!(body.get("system"), None);
     assert_eq!(body["tools"][0].get("cache_control"), None);
     assert_eq!(body["tools"][1]["cache_control"], json!({"type": "ephemeral"}));
+}
+
+#[tokio::test]
+async fn the_settings_ask_for_thinking_in_the_models_way() {
+    let table = [
+        ("claude-haiku-4-5", "{}", json!(null)),
+        ("claude-haiku-4-5", r#"{"reasoning":true}"#, json!({"type": "enabled", "budget_tokens": 8192})),
+        (
+            "claude-haiku-4-5",
+            r#"{"reasoning":true,"maxTokens":4096}"#,
+            json!({"type": "enabled", "budget_tokens": 2048}),
+        ),
+        ("claude-haiku-4-5", r#"{"reasoning":true,"maxTokens":1500}"#, json!(null)),
+        ("claude-haiku-4-5", r#"{"reasoning":false}"#, json!({"type": "disabled"})),
+        ("claude-opus-5", r#"{"reasoning":true}"#, json!({"type": "adaptive"})),
+        ("claude-sonnet-5-5", r#"{"reasoning":false}"#, json!({"type": "between_tools"})),
+        ("claude-opus-5-5", r#"{"reasoning":false}"#, json!(null)),
+    ];
+    for (model, given, thinking) in table {
+        let stub = ProviderStub::start().await.unwrap();
+        stub.then(messages::text(&["ok"]));
+        completed(ask_as(settings(access(&stub, "anthropic", model), given), hello()).await);
+        assert_eq!(stub.requests()[0].json()["thinking"], thinking, "{model} {given}");
+    }
+}
+
+#[tokio::test]
+async fn a_budget_waits_until_the_answer_that_goes_on_began_with_thinking() {
+    let thought = signed("Hm.", r#"{"signature":"sig=="}"#);
+    for (thoughts, is_asked) in [(vec![thought], true), (Vec::new(), false)] {
+        let stub = ProviderStub::start().await.unwrap();
+        stub.then(messages::text(&["ok"]));
+        let called = [thoughts, vec![tool_call("toolu_1", "bash", input("{}"))]].concat();
+        let results = PromptItem::ToolResults(vec![tool_result("toolu_1", "bash", output("1"))]);
+        let asked = prompt(vec![user("a"), assistant(model("anthropic", MODEL), called), results]);
+        completed(ask_as(settings(access(&stub, "anthropic", MODEL), r#"{"reasoning":true}"#), asked).await);
+        assert_eq!(stub.requests()[0].json().get("thinking").is_some(), is_asked);
+    }
+}
+
+#[tokio::test]
+async fn thinking_that_the_provider_refuses_is_left_out() {
+    let stub = ProviderStub::start().await.unwrap();
+    let message = "messages.1.content.0: Invalid `signature` in `thinking` block";
+    let refused = json!({"type": "error", "error": {"type": "invalid_request_error", "message": message}});
+    stub.then(Reply::json(400, &refused)).then(messages::text(&["ok"]));
+    let earlier = vec![signed("Hm.", r#"{"signature":"of another account"}"#), OutputPart::Text("x".into())];
+    ask(&stub, prompt(vec![user("a"), assistant(model("anthropic", MODEL), earlier), user("b")])).await;
+    let blocks = |at: usize| stub.requests()[at].json()["messages"][1]["content"].as_array().map(Vec::len);
+    assert_eq!((blocks(0), blocks(1)), (Some(2), Some(1)));
 }
 
 #[tokio::test]

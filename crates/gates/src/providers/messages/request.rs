@@ -7,6 +7,7 @@ use reqwest::header::HeaderValue;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+use super::{CACHED_MESSAGES, CacheControl};
 use crate::failure::Fault;
 use crate::outbound::{OutboundRequest, credential};
 use crate::prompt::{NOTHING, base64, object_input, outcome_text, plain_call_id, raw, system_text};
@@ -14,8 +15,13 @@ use crate::providers::{Target, bad_key};
 
 const BASE_URL: &str = "https://api.anthropic.com/v1";
 const VERSION: &str = "2023-06-01";
-/// How many messages of the user end a stretch that is cached: the newest, and the one whose cache this call can read.
-const CACHED_MESSAGES: usize = 2;
+
+/// The kind of thinking that has a budget.
+const WITH_BUDGET: &str = "enabled";
+/// How many tokens of thinking are usual.
+const USUAL_BUDGET: i64 = 8_192;
+/// Fewest tokens that the API takes.
+const MIN_BUDGET: i64 = 1_024;
 
 /// The request of a call. The key stands in the `x-api-key` header and nowhere else.
 pub(crate) fn request(target: &Target<'_>) -> Result<OutboundRequest, Fault> {
@@ -30,6 +36,7 @@ pub(crate) fn request(target: &Target<'_>) -> Result<OutboundRequest, Fault> {
     let body = Body {
         model: &target.model.model,
         max_tokens: target.output_limit(),
+        thinking: thinking_config(target, &messages),
         system: system.map(|text| vec![Block::new(Content::Text { text }).cached()]).unwrap_or_default(),
         tools,
         messages,
@@ -45,6 +52,8 @@ pub(crate) fn request(target: &Target<'_>) -> Result<OutboundRequest, Fault> {
 struct Body<'a> {
     model: &'a str,
     max_tokens: i64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking: Option<Thinking<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     system: Vec<Block<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -53,14 +62,11 @@ struct Body<'a> {
     stream: bool,
 }
 
-#[derive(Clone, Copy, Serialize)]
-struct CacheControl {
-    r#type: &'static str,
-}
-
-impl CacheControl {
-    /// Kept for five minutes (engine b.10, short retention).
-    const SHORT: Self = Self { r#type: "ephemeral" };
+#[derive(Serialize)]
+struct Thinking<'a> {
+    r#type: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    budget_tokens: Option<i64>,
 }
 
 #[derive(Serialize)]
@@ -166,6 +172,31 @@ fn messages<'a>(target: &Target<'a>) -> Vec<Message<'a>> {
         }
     }
     messages
+}
+
+/// How the model is asked to think, or not to. Older models want a budget, which is part of the output limit.
+fn thinking_config<'a>(target: &Target<'a>, messages: &[Message<'_>]) -> Option<Thinking<'a>> {
+    let word = target.reasoning_word()?;
+    if word != WITH_BUDGET {
+        return Some(Thinking { r#type: word, budget_tokens: None });
+    }
+    let budget = USUAL_BUDGET.min(target.output_limit() / 2);
+    let possible = budget >= MIN_BUDGET && goes_on_from_thinking(messages);
+    possible.then_some(Thinking { r#type: word, budget_tokens: Some(budget) })
+}
+
+/// With a budget, an answer that called tools may only be gone on from when it began with thinking. It did not when
+/// another model gave it, or when the setting is newer than the turn.
+fn goes_on_from_thinking(messages: &[Message<'_>]) -> bool {
+    let is_result = |block: &Block<'_>| matches!(block.content, Content::ToolResult { .. });
+    let is_thinking =
+        |block: &Block<'_>| matches!(block.content, Content::Thinking { .. } | Content::RedactedThinking { .. });
+    match messages {
+        [.., answer, results] if results.content.iter().any(is_result) => {
+            answer.content.first().is_some_and(is_thinking)
+        }
+        _ => true,
+    }
 }
 
 fn mark_for_cache(messages: &mut [Message<'_>]) {
