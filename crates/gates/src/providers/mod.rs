@@ -1,6 +1,8 @@
 //! Adapters to providers' APIs: each writes a request and reads the answer's stream, and neither does I/O nor keeps a
 //! key.
 
+#[cfg(test)]
+mod streams;
 mod target;
 
 pub(crate) mod chat;
