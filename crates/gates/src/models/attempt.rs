@@ -169,11 +169,7 @@ impl Refusal {
         // What the provider behind a router said, in its own words.
         let raw = error.get("metadata").and_then(|metadata| metadata.get("raw")).and_then(Value::as_str);
         let message = [message.unwrap_or(body.trim())].into_iter().chain(raw).collect::<Vec<_>>();
-        Self {
-            kind: kind.join(" "),
-            message: message.join(": "),
-            retry_after: retry_delay(error),
-        }
+        Self { kind: kind.join(" "), message: message.join(": "), retry_after: retry_delay(error) }
     }
 }
 
