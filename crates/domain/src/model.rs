@@ -100,11 +100,11 @@ impl Candidate {
 pub enum OutputPart {
     /// Text for the person.
     Text(Text),
-    /// The model's own reasoning; replayed only to the same provider and model.
+    /// The model's own reasoning; replayed only to the same provider and model. No event and no view shows it.
     Reasoning {
         /// Its text, perhaps empty.
         text: Text,
-        /// What the provider wants back with it, verbatim.
+        /// What the provider wants back with it, or with the part after it. Only its adapter knows the shape.
         signature: Option<Json>,
     },
     /// A tool to call.
@@ -173,7 +173,7 @@ impl FinishReason {
 /// A provider's model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelRef {
-    /// The provider's id: `anthropic`, `custom`, `fixture`.
+    /// The provider's id: `anthropic`, `openai`, `google`, `openrouter`, `custom`, `fixture`.
     pub provider: String,
     /// The model's id at that provider.
     pub model: String,
@@ -306,4 +306,22 @@ pub struct ToolResult {
     pub name: String,
     /// What it gave.
     pub outcome: crate::tool::ToolOutcome,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_attempts_used_adds_up_and_an_unknown_cost_stays_unknown() {
+        let one =
+            Usage { input: 1, output: 2, cached: 3, cache_write: 4, reasoning: 1, total: 10, cost_nano_usd: Some(5) };
+        let twice =
+            Usage { input: 2, output: 4, cached: 6, cache_write: 8, reasoning: 2, total: 20, cost_nano_usd: Some(10) };
+        assert_eq!(one.plus(one), twice);
+        let unpriced = Usage { cost_nano_usd: None, ..one };
+        assert_eq!(one.plus(unpriced), Usage { cost_nano_usd: None, ..twice });
+        let most = Usage { total: i64::MAX, ..one };
+        assert_eq!(most.plus(one).total, i64::MAX);
+    }
 }

@@ -42,7 +42,7 @@ pub struct Catalogue {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Provider {
-    /// `anthropic`, `custom`.
+    /// `anthropic`, `openai`, `google`, `openrouter`, `custom`.
     pub id: String,
     /// Its name for people; the id when a file gives none.
     #[serde(default)]

@@ -1,7 +1,8 @@
 //! A stub of a model provider on `127.0.0.1`, which answers what it is told and misbehaves on demand.
 //!
 //! It takes a POST on any path, so it serves every provider's API: [`chat`], [`messages`], [`responses`] and
-//! [`gemini`] write their streams. Without a reply in its queue it answers with [`ProviderStub::always`]'s, or with status 599.
+//! [`gemini`] write their streams. Without a reply in its queue it answers with [`ProviderStub::always`]'s, or with
+//! status 599.
 
 pub mod chat;
 pub mod gemini;

@@ -97,7 +97,10 @@ fn begun(item: Item<'_>) -> Value {
 }
 
 fn item_events(index: usize, item: Item<'_>) -> Vec<Value> {
-    let delta = |kind: &str, delta: &str| json!({ "type": format!("response.{kind}.delta"), "output_index": index, "item_id": "i", "delta": delta });
+    let delta = |kind: &str, delta: &str| {
+        let kind = format!("response.{kind}.delta");
+        json!({ "type": kind, "output_index": index, "item_id": "i", "delta": delta })
+    };
     let mut events = vec![json!({ "type": "response.output_item.added", "output_index": index, "item": begun(item) })];
     match item {
         Item::Text(pieces, _) => {

@@ -89,16 +89,21 @@ mod tests {
         for delta in [
             r#"[{"type":"reasoning.text","index":0,"text":"Hm","signature":null,"format":"f"}]"#,
             r#"[{"type":"reasoning.text","index":0,"text":"m.","signature":"s"}, 7]"#,
-            r#"[{"type":"reasoning.summary","index":1,"summary":"a"},{"type":"reasoning.summary","index":2,"summary":"b"}]"#,
+            r#"[{"type":"reasoning.summary","index":1,"summary":"a"}]"#,
+            r#"[{"type":"reasoning.summary","index":2,"summary":"b"}]"#,
             r#"[{"type":"reasoning.encrypted","data":"x"},{"type":"reasoning.encrypted","data":"y","id":"call_1"}]"#,
             r#"[{"type":"reasoning.summary","index":1,"summary":"c"}]"#,
         ] {
             details.take(parse(delta).unwrap().as_array().unwrap());
         }
-        let expected = r#"[{"type":"reasoning.text","index":0,"format":"f","signature":"s","text":"Hmm."},"#.to_owned()
-            + r#"{"type":"reasoning.summary","index":1,"summary":"ac"},{"type":"reasoning.summary","index":2,"summary":"b"},"#
-            + r#"{"type":"reasoning.encrypted","data":"x"},{"type":"reasoning.encrypted","data":"y","id":"call_1"}]"#;
-        assert_eq!(details.into_value().unwrap().to_json().as_str(), expected);
+        let expected = [
+            r#"{"type":"reasoning.text","index":0,"format":"f","signature":"s","text":"Hmm."}"#,
+            r#"{"type":"reasoning.summary","index":1,"summary":"ac"}"#,
+            r#"{"type":"reasoning.summary","index":2,"summary":"b"}"#,
+            r#"{"type":"reasoning.encrypted","data":"x"}"#,
+            r#"{"type":"reasoning.encrypted","data":"y","id":"call_1"}"#,
+        ];
+        assert_eq!(details.into_value().unwrap().to_json().as_str(), format!("[{}]", expected.join(",")));
         assert_eq!(Details::default().into_value(), None);
     }
 }

@@ -11,7 +11,7 @@ use super::message::{Message, messages};
 use crate::failure::Fault;
 use crate::outbound::OutboundRequest;
 use crate::prompt::{cache_key, raw};
-use crate::providers::{Target, bad_key, bearer, invalid};
+use crate::providers::{Target, bearer, invalid};
 
 const OPENROUTER_URL: &str = "https://openrouter.ai/api/v1";
 /// The name under which a router lists this program's calls.
@@ -44,8 +44,9 @@ pub(crate) fn request(target: &Target<'_>) -> Result<OutboundRequest, Fault> {
     if is_router {
         request.headers.insert("x-title", TITLE);
         // Calls of one session go to one provider, where their prompt is cached.
-        let session = cache_key(&target.call.session_id);
-        request.headers.insert("x-session-id", HeaderValue::from_str(&session).map_err(|_| bad_key())?);
+        if let Ok(session) = HeaderValue::from_str(&cache_key(&target.call.session_id)) {
+            request.headers.insert("x-session-id", session);
+        }
     }
     Ok(request)
 }
