@@ -12,10 +12,10 @@ use nylorun_ports::abort::Abort;
 use nylorun_ports::models::{DeltaSink, KeysError, ModelAccess, ModelCall, ModelGate, ModelKeys, ProviderAccess};
 
 use crate::catalogue::{CUSTOM, Catalogue};
-use crate::failure::Fault;
+use crate::failure::{Fault, With};
 use crate::fixture::Fixture;
 use crate::outbound::Outbound;
-use crate::providers::{Answer, Api, DeltaStream, Target};
+use crate::providers::{Answer, Api, DeltaStream, Replay, Target};
 
 /// How a call is made (engine b.10).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,19 +73,25 @@ impl Models {
     }
 
     async fn ask(&self, call: &ModelCall, access: &ProviderAccess, deltas: Arc<dyn DeltaSink>) -> ModelOutcome {
-        let target = Target::new(call, access, &self.catalogue);
+        let mut target = Target::new(call, access, &self.catalogue);
         let Some(api) = Api::of(&access.provider) else {
             let message = format!("this version cannot call the provider {:?}", access.provider);
             return failed(Fault::new(ModelFailureCode::InvalidRequest, message), Some(target.model));
         };
+        if let Err(fault) = target.check() {
+            return failed(fault, Some(target.model));
+        }
+        // What attempts without an answer used: the provider bills them too.
+        let mut lost: Option<Usage> = None;
         let mut attempt = 1;
         loop {
             let stream = DeltaStream::new(deltas.clone(), attempt);
             let tried = attempt::run(&self.outbound, &self.settings, api, &target, stream).await;
             let fault = match tried.and_then(|answer| self.fits(answer, &target)) {
-                Ok(answer) => return ModelOutcome::Completed(self.candidate(answer, &target)),
+                Ok(answer) => return ModelOutcome::Completed(self.candidate(answer, lost, &target)),
                 Err(fault) => fault.without(access.key.expose()),
             };
+            lost = together(lost, fault.usage.map(|usage| self.priced(usage, &target)));
             tracing::warn!(
                 provider = access.provider,
                 model = access.model,
@@ -95,9 +101,14 @@ impl Models {
                 message = fault.message,
                 "model attempt failed"
             );
+            // Better an answer without its earlier reasoning than none for the rest of the session.
+            if fault.with == With::Replay && target.replay == Replay::Own && attempt < self.settings.attempts {
+                target.replay = Replay::Nothing;
+                attempt += 1;
+                continue;
+            }
             if !fault.retryable || attempt >= self.settings.attempts {
-                let usage = fault.usage.map(|usage| self.priced(usage, &target));
-                return failed(Fault { usage, ..fault }, Some(target.model));
+                return failed(Fault { usage: lost, ..fault }, Some(target.model));
             }
             tokio::time::sleep(retry::delay(&self.settings, &fault, attempt, &call.invocation_id)).await;
             attempt += 1;
@@ -116,11 +127,11 @@ impl Models {
         }
     }
 
-    fn candidate(&self, answer: Answer, target: &Target<'_>) -> Candidate {
+    fn candidate(&self, answer: Answer, lost: Option<Usage>, target: &Target<'_>) -> Candidate {
         Candidate {
             parts: answer.parts,
             finish: answer.finish,
-            usage: answer.usage.map(|usage| self.priced(usage, target)),
+            usage: together(lost, answer.usage.map(|usage| self.priced(usage, target))),
             model: target.model.clone(),
             window: target.window,
         }
@@ -128,9 +139,11 @@ impl Models {
 
     fn priced(&self, usage: Usage, target: &Target<'_>) -> Usage {
         let ModelRef { provider, model } = &target.model;
+        let listed = || self.catalogue.model(provider, model).and_then(|listed| listed.cost_nano_usd(&usage));
         let cost_nano_usd = match provider.as_str() {
             CUSTOM => Some(0),
-            _ => self.catalogue.model(provider, model).and_then(|listed| listed.cost_nano_usd(&usage)),
+            // What a router says that it charged is better than a price list.
+            _ => usage.cost_nano_usd.or_else(listed),
         };
         Usage { cost_nano_usd, ..usage }
     }
@@ -152,6 +165,13 @@ impl ModelGate for Models {
                 outcome = self.answer(call, deltas, abort) => outcome,
             }
         })
+    }
+}
+
+fn together(one: Option<Usage>, two: Option<Usage>) -> Option<Usage> {
+    match (one, two) {
+        (Some(one), Some(two)) => Some(one.plus(two)),
+        (one, two) => one.or(two),
     }
 }
 
