@@ -38,6 +38,7 @@ impl App {
             created_at: now(),
         };
         self.store().principal_put(&row).await?;
+        tracing::info!(key = row.id, role = row.role, rotated = old.is_some(), "key made");
         Ok(KeyMade { id: row.id, created_at: row.created_at, key, rotated: old.is_some() })
     }
 
@@ -52,7 +53,9 @@ impl App {
                 row.role
             )));
         }
-        Ok(self.store().principal_delete(id).await?)
+        self.store().principal_delete(id).await?;
+        tracing::info!(key = id, role = row.role, "key removed");
+        Ok(())
     }
 }
 

@@ -86,20 +86,14 @@ impl Models {
                 Ok(answer) => return ModelOutcome::Completed(self.candidate(answer, &target)),
                 Err(fault) => fault.without(access.key.expose()),
             };
-            tracing::warn!(
-                provider = access.provider,
-                model = access.model,
-                attempt,
-                code = fault.code.as_str(),
-                retryable = fault.retryable,
-                message = fault.message,
-                "model attempt failed"
-            );
             if !fault.retryable || attempt >= self.settings.attempts {
+                log_failure(call, access, attempt, &fault, None);
                 let usage = fault.usage.map(|usage| self.priced(usage, &target));
                 return failed(Fault { usage, ..fault }, Some(target.model));
             }
-            tokio::time::sleep(retry::delay(&self.settings, &fault, attempt, &call.invocation_id)).await;
+            let wait = retry::delay(&self.settings, &fault, attempt, &call.invocation_id);
+            log_failure(call, access, attempt, &fault, Some(wait));
+            tokio::time::sleep(wait).await;
             attempt += 1;
         }
     }
@@ -152,6 +146,19 @@ impl ModelGate for Models {
                 outcome = self.answer(call, deltas, abort) => outcome,
             }
         })
+    }
+}
+
+/// Says that an attempt failed, and whether another one follows. The provider's words stay in the record: they may
+/// repeat what somebody said.
+fn log_failure(call: &ModelCall, access: &ProviderAccess, attempt: u32, fault: &Fault, retry_in: Option<Duration>) {
+    let (session, turn) = (call.session_id.as_str(), call.turn_id.as_str());
+    let (provider, model, code) = (access.provider.as_str(), access.model.as_str(), fault.code.as_str());
+    match retry_in.map(|wait| wait.as_millis()) {
+        Some(wait_ms) => {
+            tracing::warn!(session, turn, provider, model, attempt, code, wait_ms, "model call is tried again");
+        }
+        None => tracing::warn!(session, turn, provider, model, attempt, code, "model call failed"),
     }
 }
 
