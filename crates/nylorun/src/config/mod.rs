@@ -1,6 +1,9 @@
 //! The server's settings: arguments and environment, read once, here only (engine f.2; overview, Commands and files).
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+mod values;
+mod variables;
+
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -9,6 +12,8 @@ use nylorun_store::db::DatabaseUrl;
 use nylorun_workspace::Preference;
 
 use crate::cli::{Failure, ServeArgs};
+pub(crate) use variables::{Idle, idle_of_process, unusable};
+use variables::{OF_PROCESS, Variables};
 
 /// Everything that a server is started with.
 #[derive(Clone, Debug)]
@@ -34,101 +39,84 @@ pub(crate) struct Config {
     pub(crate) models_file: Option<PathBuf>,
     /// How long running commands get at a stop.
     pub(crate) stop_grace: Duration,
+    /// Which lines the log shows.
+    pub(crate) log_filter: String,
 }
-
-const DEFAULT_PORT: u16 = 4000;
 
 impl Config {
     /// The settings of these arguments and of this process's environment.
+    ///
+    /// # Errors
+    /// An argument or a variable cannot be used; exit code 2.
     pub(crate) fn of_process(args: &ServeArgs) -> Result<Self, Failure> {
-        Self::read(args, &|name| std::env::var(name).ok())
+        Self::read(args, &OF_PROCESS)
     }
 
-    fn read(args: &ServeArgs, env: &dyn Fn(&str) -> Option<String>) -> Result<Self, Failure> {
-        let set = |name: &str| env(name).filter(|value| !value.is_empty());
+    fn read(args: &ServeArgs, env: &Variables<'_>) -> Result<Self, Failure> {
         if !args.service.is_empty() {
             return Err(Failure::usage(format!("--service {} is not available yet", args.service.join(",")))
                 .remedy("leave --service out: everything runs in one process"));
         }
-        let listen = listen_address(args.listen, &set)?;
-        let hosts = set("NYLORUN_ALLOWED_HOSTS");
-        if !listen.ip().is_loopback() && hosts.is_none() {
-            return Err(Failure::usage(format!("{listen} is not loopback, and NYLORUN_ALLOWED_HOSTS is not set"))
-                .remedy("set it to the host:port names that clients use, or listen on 127.0.0.1"));
-        }
-        let hosts = hosts.unwrap_or_default();
-        let allowed_hosts = hosts.split(',').map(str::trim).filter(|host| !host.is_empty()).map(str::to_lowercase);
-        let private = set("NYLORUN_ENDPOINT_PRIVATE");
+        let listen = listen_address(args.listen, env)?;
+        let private = env.text("NYLORUN_ENDPOINT_PRIVATE")?;
+        values::endpoint_http(env.text("NYLORUN_ENDPOINT_HTTP")?)?;
         Ok(Self {
             home: args.home.directory()?,
             listen,
-            allowed_hosts: allowed_hosts.collect(),
-            database: set("NYLORUN_DATABASE_URL").map(|url| database_url(&url)).transpose()?,
+            allowed_hosts: allowed_hosts(listen, env)?,
+            database: database(env)?,
             private_targets: PrivateTargets::of_host(private.as_deref(), listen.ip()).map_err(Failure::usage)?,
-            sandbox: Preference::parse(&set("NYLORUN_SANDBOX").unwrap_or_default()),
-            tenant_id: set("NYLORUN_TENANT_ID").map(tenant_id).transpose()?,
-            tenant_name: set("NYLORUN_TENANT_NAME"),
-            management_key_file: set("NYLORUN_MANAGEMENT_KEY_FILE").map(PathBuf::from),
-            models_file: set("NYLORUN_MODELS_FILE").map(PathBuf::from),
-            stop_grace: stop_grace(set("NYLORUN_STOP_GRACE").as_deref())?,
+            sandbox: values::sandbox(env.text("NYLORUN_SANDBOX")?)?,
+            tenant_id: env.text("NYLORUN_TENANT_ID")?.map(values::tenant_id).transpose()?,
+            tenant_name: env.text("NYLORUN_TENANT_NAME")?.map(values::tenant_name).transpose()?,
+            management_key_file: env.text("NYLORUN_MANAGEMENT_KEY_FILE")?.map(PathBuf::from),
+            models_file: env.text("NYLORUN_MODELS_FILE")?.map(PathBuf::from),
+            stop_grace: values::stop_grace(env.text("NYLORUN_STOP_GRACE")?)?,
+            log_filter: values::log_filter(env.text("NYLORUN_LOG")?)?,
         })
     }
 }
 
-fn listen_address(arg: Option<SocketAddr>, set: &dyn Fn(&str) -> Option<String>) -> Result<SocketAddr, Failure> {
-    if let Some(address) = arg {
-        return Ok(address);
+fn listen_address(arg: Option<SocketAddr>, env: &Variables<'_>) -> Result<SocketAddr, Failure> {
+    // A variable that cannot be used is said even where the argument wins.
+    let host = values::listen_host(env.text("NYLORUN_LISTEN_HOST")?)?;
+    let port = values::listen_port(env.text("NYLORUN_LISTEN_PORT")?)?;
+    Ok(arg.unwrap_or(SocketAddr::new(host, port)))
+}
+
+fn allowed_hosts(listen: SocketAddr, env: &Variables<'_>) -> Result<Vec<String>, Failure> {
+    match env.text("NYLORUN_ALLOWED_HOSTS")? {
+        Some(text) => values::allowed_hosts(&text),
+        None if listen.ip().is_loopback() => Ok(Vec::new()),
+        None => Err(Failure::usage(format!("{listen} is not loopback, and NYLORUN_ALLOWED_HOSTS is not set"))
+            .remedy("set it to the host:port names that clients use, or listen on 127.0.0.1")),
     }
-    let host = match set("NYLORUN_LISTEN_HOST") {
-        None => IpAddr::V4(Ipv4Addr::LOCALHOST),
-        Some(text) => {
-            let host: Result<IpAddr, _> = text.parse();
-            host.map_err(|_| Failure::usage(format!("NYLORUN_LISTEN_HOST {text:?} is no IP address")))?
-        }
-    };
-    let port = match set("NYLORUN_LISTEN_PORT") {
-        None => DEFAULT_PORT,
-        Some(text) => {
-            let port: Result<u16, _> = text.parse();
-            port.map_err(|_| Failure::usage(format!("NYLORUN_LISTEN_PORT {text:?} is no port")))?
-        }
-    };
-    Ok(SocketAddr::new(host, port))
 }
 
-pub(crate) fn database_url(url: &str) -> Result<DatabaseUrl, Failure> {
-    url.parse().map_err(|error| Failure::usage(format!("NYLORUN_DATABASE_URL: {error}")))
+/// The database that `NYLORUN_DATABASE_URL` names in this process's environment; `None` for the home's SQLite file.
+///
+/// # Errors
+/// The URL cannot be used; exit code 2.
+pub(crate) fn database_of_process() -> Result<Option<DatabaseUrl>, Failure> {
+    database(&OF_PROCESS)
 }
 
-fn tenant_id(id: String) -> Result<String, Failure> {
-    let is_crockford = |c: char| c.is_ascii_digit() || c.is_ascii_lowercase() && !"ilou".contains(c);
-    let is_valid = id.strip_prefix("tn_").is_some_and(|rest| rest.len() == 26 && rest.chars().all(is_crockford));
-    if is_valid {
-        return Ok(id);
-    }
-    Err(Failure::usage(format!("NYLORUN_TENANT_ID {id:?} is no tenant id"))
-        .remedy("use tn_ and 26 of 0-9 and a-z without i, l, o and u, or leave it out"))
-}
-
-fn stop_grace(text: Option<&str>) -> Result<Duration, Failure> {
-    let Some(text) = text else { return Ok(Duration::from_secs(30)) };
-    let ms = nylorun_domain::grammar::parse_duration_ms(text)
-        .map_err(|problem| Failure::usage(format!("NYLORUN_STOP_GRACE {text:?}: {problem}")))?;
-    Ok(Duration::from_millis(ms.unsigned_abs()))
+fn database(env: &Variables<'_>) -> Result<Option<DatabaseUrl>, Failure> {
+    env.text("NYLORUN_DATABASE_URL")?.map(|url| values::database_url(&url)).transpose()
 }
 
 #[cfg(test)]
 mod tests {
     use std::path::PathBuf;
 
-    use super::Config;
-    use crate::cli::{HomeArgs, ServeArgs};
+    use super::{Config, Variables};
+    use crate::cli::{Failure, HomeArgs, ServeArgs};
 
-    fn read(listen: Option<&str>, env: &[(&str, &str)]) -> Result<Config, String> {
+    fn read(listen: Option<&str>, env: &[(&str, &str)]) -> Result<Config, Failure> {
         let home = HomeArgs { home: Some(PathBuf::from("/h")) };
         let args = ServeArgs { home, listen: listen.map(|text| text.parse().unwrap()), service: Vec::new() };
-        let get = |name: &str| env.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
-        Config::read(&args, &get).map_err(|failure| failure.to_string())
+        let get = |name: &str| env.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).into());
+        Config::read(&args, &Variables::of(&get))
     }
 
     #[test]
@@ -142,23 +130,39 @@ mod tests {
     #[test]
     fn refuses_to_listen_elsewhere_without_allowed_hosts() {
         let refused = read(Some("0.0.0.0:80"), &[]).unwrap_err();
-        assert_eq!(refused, "0.0.0.0:80 is not loopback, and NYLORUN_ALLOWED_HOSTS is not set");
+        assert_eq!(refused.to_string(), "0.0.0.0:80 is not loopback, and NYLORUN_ALLOWED_HOSTS is not set");
         let config = read(Some("0.0.0.0:80"), &[("NYLORUN_ALLOWED_HOSTS", "A.example:80, b:81")]).unwrap();
         assert_eq!(config.allowed_hosts, ["a.example:80", "b:81"]);
     }
 
     #[test]
-    fn every_bad_value_is_named() {
+    fn a_value_that_cannot_be_used_is_wrong_usage_and_named() {
         for (name, value) in [
             ("NYLORUN_LISTEN_HOST", "localhost"),
             ("NYLORUN_LISTEN_PORT", "70000"),
-            ("NYLORUN_DATABASE_URL", "mysql://x"),
+            ("NYLORUN_ALLOWED_HOSTS", "http://x"),
             ("NYLORUN_ENDPOINT_PRIVATE", "maybe"),
+            ("NYLORUN_ENDPOINT_HTTP", "refuse"),
+            ("NYLORUN_SANDBOX", "docker"),
             ("NYLORUN_TENANT_ID", "tn_short"),
+            ("NYLORUN_TENANT_NAME", "a\u{7}b"),
             ("NYLORUN_STOP_GRACE", "soon"),
+            ("NYLORUN_LOG", "loud"),
         ] {
-            let refused = read(None, &[(name, value)]).unwrap_err();
-            assert!(refused.contains(name), "{name}: {refused}");
+            // With the argument that wins, too: nobody should believe in a value that is not read.
+            for listen in [None, Some("127.0.0.1:0")] {
+                let refused = read(listen, &[(name, value)]).unwrap_err();
+                let said = refused.to_string();
+                assert!(said.contains(name) && said.contains(&format!("{value:?}")), "{said}");
+                assert_eq!(refused.exit.number(), 2, "{said}");
+            }
         }
+    }
+
+    #[test]
+    fn the_password_of_a_database_is_not_repeated() {
+        let refused = read(None, &[("NYLORUN_DATABASE_URL", "mysql://user:hunter2@host/x")]).unwrap_err();
+        assert!(refused.to_string().starts_with("NYLORUN_DATABASE_URL cannot be used"), "{refused}");
+        assert!(!format!("{refused:?}").contains("hunter2"), "{refused:?}");
     }
 }
