@@ -1,12 +1,11 @@
 //! `nylorun model`
 
-use std::io::{IsTerminal as _, Read as _};
+mod set;
 
 use clap::{Args, Subcommand};
-use nylorun_client::{ModelAuth, ModelChoice, ModelView, ProviderModels, ProviderView, Seed, SetModel, TenantClient};
+use nylorun_client::{ModelChoice, ModelView, ProviderModels, ProviderView, TenantClient};
 use serde::Serialize;
 
-use super::args::ModelName;
 use super::connect::ConnectArgs;
 use super::failure::Failure;
 use super::output::OutputArgs;
@@ -15,43 +14,16 @@ use super::term::{Style, Tone, one_line, table, visible};
 /// `nylorun model`
 #[derive(Debug, Subcommand)]
 pub(crate) enum ModelCommand {
-    /// Choose the tenant's model
-    Set(SetArgs),
+    /// Choose the tenant's model, with the key of its provider or with the one that is stored
+    Set(set::SetArgs),
     /// Say which model is chosen, and list the catalogue
     List(ListArgs),
-    /// Use the fixture model, which is deterministic and needs no network, where no model is chosen yet
+    /// Use the built-in fixture model, which needs no key and no network; stored keys stay
     Fixture(FixtureArgs),
 }
 
-/// `nylorun model set`
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  nylorun model set anthropic/claude-sonnet-5-5                  key from ANTHROPIC_API_KEY
-  nylorun model set anthropic/claude-sonnet-5-5 --key-env MY_KEY
-  pass show anthropic | nylorun model set anthropic/claude-sonnet-5-5 --key-stdin
-  nylorun model set custom/llama3.2 --base-url http://127.0.0.1:11434/v1
-
-Without a key anywhere, a provider that has one already keeps it, and a custom endpoint is called with none that \
-means anything. A key is never an argument: other users of the machine can read those.")]
-pub(crate) struct SetArgs {
-    /// Provider and its name of the model
-    #[arg(value_name = "PROVIDER/MODEL")]
-    model: ModelName,
-    /// Endpoint of a `custom` model (any OpenAI-compatible server), usually ending in /v1
-    #[arg(long, value_name = "URL")]
-    base_url: Option<String>,
-    /// Read the provider's key from this environment variable
-    #[arg(long, value_name = "NAME", conflicts_with = "key_stdin")]
-    key_env: Option<String>,
-    /// Read the provider's key from standard input
-    #[arg(long)]
-    key_stdin: bool,
-    #[command(flatten)]
-    output: OutputArgs,
-    #[command(flatten)]
-    connect: ConnectArgs,
-}
+/// Provider and model of the built-in fixture.
+const FIXTURE: &str = "fixture";
 
 /// `nylorun model list`
 #[derive(Debug, Args)]
@@ -87,67 +59,10 @@ pub(crate) struct FixtureArgs {
 /// What the server refused, or that it could not be reached.
 pub(crate) async fn run(command: ModelCommand) -> Result<(), Failure> {
     match command {
-        ModelCommand::Set(args) => set(args).await,
+        ModelCommand::Set(args) => set::run(args).await,
         ModelCommand::List(args) => list(args).await,
         ModelCommand::Fixture(args) => fixture(args).await,
     }
-}
-
-async fn set(args: SetArgs) -> Result<(), Failure> {
-    let key = given_key(&args)?;
-    let tenant = args.connect.connection()?.tenant()?;
-    let ModelName { provider, model } = args.model;
-    let choice = ModelChoice { provider, model, base_url: args.base_url };
-    let view = match key {
-        Some(key) => tenant.set_model(&with_key(choice, key)).await?,
-        None => set_without_key(&tenant, choice).await?,
-    };
-    args.output.print(&view, |view| format!("model: {}\n", current(view)))
-}
-
-fn with_key(choice: ModelChoice, key: String) -> SetModel {
-    SetModel { choice, settings: None, auth: ModelAuth::ApiKey(key) }
-}
-
-/// The key that the arguments name, or that the provider's usual variable holds.
-fn given_key(args: &SetArgs) -> Result<Option<String>, Failure> {
-    let read = |name: &str| std::env::var(name).ok().filter(|key| !key.is_empty());
-    if let Some(name) = &args.key_env {
-        let unset = || Failure::usage(format!("the environment variable {name} is not set"));
-        return read(name).map(Some).ok_or_else(unset);
-    }
-    if args.key_stdin {
-        return key_of_stdin().map(Some);
-    }
-    Ok(args.model.usual_key_variable().and_then(read))
-}
-
-fn key_of_stdin() -> Result<String, Failure> {
-    let mut stdin = std::io::stdin();
-    if stdin.is_terminal() {
-        return Err(Failure::usage("--key-stdin would show the key on this terminal")
-            .remedy("pipe it in, as in `pass show KEY | nylorun model set …`, or use --key-env"));
-    }
-    let mut key = String::new();
-    stdin.read_to_string(&mut key).map_err(|error| Failure::new(format!("cannot read standard input: {error}")))?;
-    let key = key.trim().to_owned();
-    if key.is_empty() { Err(Failure::usage("standard input holds no key")) } else { Ok(key) }
-}
-
-/// A provider that has a key keeps it; a custom endpoint may need none; for any other one a key is missing.
-async fn set_without_key(tenant: &TenantClient, choice: ModelChoice) -> Result<ModelView, Failure> {
-    let known = tenant.providers().await?.into_iter().any(|provider| provider.id == choice.provider);
-    if known {
-        return Ok(tenant.select_model(&choice).await?);
-    }
-    if choice.provider == "custom" {
-        // The wire wants a key; local servers look at none.
-        return Ok(tenant.set_model(&with_key(choice, "none".to_owned())).await?);
-    }
-    let name = ModelName { provider: choice.provider.clone(), model: choice.model };
-    let variable = name.usual_key_variable().unwrap_or("NAME");
-    Err(Failure::usage(format!("provider {} has no key yet", choice.provider))
-        .remedy(format!("set {variable}, or pass --key-env NAME or --key-stdin")))
 }
 
 #[derive(Serialize)]
@@ -155,6 +70,34 @@ struct Listing {
     current: ModelView,
     providers: Vec<ProviderView>,
     catalogue: Vec<ProviderModels>,
+}
+
+impl Listing {
+    fn knows(&self, provider: &str) -> bool {
+        self.catalogue.iter().any(|known| known.id == provider)
+    }
+
+    fn row(&self, provider: &str, model: &str, keyed: Keyed, name: &str) -> [String; 4] {
+        let is_chosen =
+            self.current.provider.as_deref() == Some(provider) && self.current.model.as_deref() == Some(model);
+        let keyed = match keyed {
+            Keyed::Yes => "yes",
+            Keyed::No => "",
+        };
+        [
+            if is_chosen { "*" } else { "" }.to_owned(),
+            one_line(&format!("{provider}/{model}"), 60),
+            keyed.to_owned(),
+            one_line(name, 50),
+        ]
+    }
+}
+
+/// Whether a provider's key is stored.
+#[derive(Clone, Copy)]
+enum Keyed {
+    Yes,
+    No,
 }
 
 async fn list(args: ListArgs) -> Result<(), Failure> {
@@ -167,17 +110,14 @@ async fn list(args: ListArgs) -> Result<(), Failure> {
 fn told(listing: &Listing, style: &Style) -> String {
     let mut rows = Vec::new();
     for provider in &listing.catalogue {
-        let keyed = listing.providers.iter().any(|known| known.id == provider.id);
-        for model in &provider.models {
-            let chosen = listing.current.provider.as_deref() == Some(&provider.id)
-                && listing.current.model.as_deref() == Some(&model.id);
-            rows.push([
-                if chosen { "*" } else { "" }.to_owned(),
-                one_line(&format!("{}/{}", provider.id, model.id), 60),
-                if keyed { "yes" } else { "" }.to_owned(),
-                one_line(&model.name, 50),
-            ]);
-        }
+        let is_keyed = listing.providers.iter().any(|known| known.id == provider.id);
+        let keyed = if is_keyed { Keyed::Yes } else { Keyed::No };
+        rows.extend(provider.models.iter().map(|model| listing.row(&provider.id, &model.id, keyed, &model.name)));
+    }
+    // Endpoints of one's own are in no catalogue.
+    for stored in listing.providers.iter().filter(|stored| !listing.knows(&stored.id)) {
+        let model = stored.model.as_deref().unwrap_or_default();
+        rows.push(listing.row(&stored.id, model, Keyed::Yes, &format!("at {}", set::base_url(stored).unwrap_or("?"))));
     }
     let heading = style.paint(Tone::Strong, &format!("model: {}", current(&listing.current)));
     let catalogue = if rows.is_empty() { String::new() } else { table(["", "MODEL", "KEY", "NAME"], &rows, style) };
@@ -197,13 +137,28 @@ pub(crate) fn current(view: &ModelView) -> String {
 }
 
 async fn fixture(args: FixtureArgs) -> Result<(), Failure> {
-    let answer = args.connect.connection()?.tenant()?.seed(&Seed::FixtureModel).await?;
-    args.output.print(&answer, |answer| {
-        if answer.applied.is_empty() {
-            return "left as it was: the fixture model or another one is chosen already\n".to_owned();
-        }
-        "the fixture model answers from now on\n".to_owned()
-    })
+    let tenant = args.connect.connection()?.tenant()?;
+    let (before, now) = choose_fixture(&tenant).await?;
+    args.output.print(&now, |_| told_fixture(&before))
+}
+
+/// Makes the fixture answer. Gives the model before, and the one now.
+async fn choose_fixture(tenant: &TenantClient) -> Result<(ModelView, ModelView), Failure> {
+    let before = tenant.model().await?;
+    let choice = ModelChoice { provider: FIXTURE.to_owned(), model: FIXTURE.to_owned(), base_url: None };
+    Ok((before, tenant.select_model(&choice).await?))
+}
+
+fn told_fixture(before: &ModelView) -> String {
+    let name = match (&before.provider, &before.model) {
+        (Some(provider), Some(model)) if provider != FIXTURE => visible(&format!("{provider}/{model}")),
+        (Some(_), _) => return "the fixture model answers already\n".to_owned(),
+        (None, _) => return "the fixture model answers from now on\n".to_owned(),
+    };
+    format!(
+        "the fixture model answers from now on, in the place of {name}\n\
+         its key stays stored: `nylorun model set {name}` goes back without giving it again\n"
+    )
 }
 
 #[cfg(test)]
@@ -216,9 +171,24 @@ mod tests {
         let models = json!([{"id": "m1", "name": "Model One"}, {"id": "m2", "name": "Model \u{1b}Two"}]);
         Listing {
             current: serde_json::from_value(current.clone()).unwrap(),
-            providers: serde_json::from_value(json!([{"id": "p", "active": true}])).unwrap(),
+            providers: serde_json::from_value(json!([
+                {"id": "custom", "model": "c", "active": false, "baseUrl": "http://h/v1"},
+                {"id": "p", "active": true},
+            ]))
+            .unwrap(),
             catalogue: serde_json::from_value(json!([{"id": "p", "name": "P", "models": models}])).unwrap(),
         }
+    }
+
+    #[test]
+    fn the_way_back_from_the_fixture_is_told() {
+        let view = |view: serde_json::Value| serde_json::from_value::<ModelView>(view).unwrap();
+        let real = view(json!({"configured": true, "provider": "p", "model": "m/2"}));
+        assert!(told_fixture(&real).contains("`nylorun model set p/m/2`"), "{}", told_fixture(&real));
+        let fixture = view(json!({"configured": true, "provider": "fixture", "model": "fixture"}));
+        assert_eq!(told_fixture(&fixture), "the fixture model answers already\n");
+        let none = view(json!({"configured": false}));
+        assert_eq!(told_fixture(&none), "the fixture model answers from now on\n");
     }
 
     #[test]
@@ -226,8 +196,15 @@ mod tests {
         let text = told(&listing(&json!({"configured": true, "provider": "p", "model": "m2"})), &Style::plain());
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(
-            lines[..5],
-            ["model: p/m2", "", "   MODEL  KEY  NAME", "   p/m1   yes  Model One", "*  p/m2   yes  Model ␛Two"]
+            lines[..6],
+            [
+                "model: p/m2",
+                "",
+                "   MODEL     KEY  NAME",
+                "   p/m1      yes  Model One",
+                "*  p/m2      yes  Model ␛Two",
+                "   custom/c  yes  at http://h/v1",
+            ]
         );
         assert!(told(&listing(&json!({"configured": false})), &Style::plain()).starts_with("model: none chosen\n"));
     }
