@@ -18,8 +18,8 @@ Examples:
   NYLORUN_ALLOWED_HOSTS=agents.example.com nylorun serve --listen 0.0.0.0:4000
 
 It prints one line with its URL when it is ready, and logs to standard error. SIGTERM lets turns come to rest and \
-exits 0. The home directory holds the database, the workspaces and the keys; it is made when it is missing. Other settings \
-are variables of the environment, such as NYLORUN_DATABASE_URL and NYLORUN_LOG: see docs/operations.md.")]
+exits 0. The home directory holds the database, the workspaces and the keys; it is made when it is missing. Other \
+settings are variables of the environment, such as NYLORUN_DATABASE_URL and NYLORUN_LOG: see docs/operations.md.")]
 pub(crate) struct ServeArgs {
     /// The home directory.
     #[command(flatten)]
