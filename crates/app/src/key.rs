@@ -40,6 +40,7 @@ impl App {
         };
         self.store().principal_put(&row).await?;
         self.key_watches().end(id);
+        tracing::info!(key = row.id, role = row.role, rotated = old.is_some(), "key made");
         Ok(KeyMade { id: row.id, created_at: row.created_at, key, rotated: old.is_some() })
     }
 
@@ -56,6 +57,7 @@ impl App {
         }
         self.store().principal_delete(id).await?;
         self.key_watches().end(id);
+        tracing::info!(key = id, role = row.role, "key removed");
         Ok(())
     }
 }

@@ -31,6 +31,7 @@ const PUT_PROVIDER: &str = "INSERT INTO model_providers (provider, model, base_u
      ON CONFLICT (provider) DO UPDATE SET model = excluded.model, base_url = excluded.base_url, settings = \
      excluded.settings, auth_type = excluded.auth_type, kek_id = excluded.kek_id, nonce = excluded.nonce, wrapped_dek \
      = excluded.wrapped_dek, ciphertext = excluded.ciphertext, is_active = 1, updated_at = excluded.updated_at";
+const DELETE_PROVIDER: &str = "DELETE FROM model_providers WHERE provider = $1";
 const LIST_PROVIDERS: &str = "SELECT provider, model, base_url, settings, auth_type, kek_id, nonce, wrapped_dek, \
      ciphertext, is_active, updated_at FROM model_providers ORDER BY provider";
 const ACTIVE_PROVIDER: &str = "SELECT provider, model, base_url, settings, auth_type, kek_id, nonce, wrapped_dek, \
@@ -50,6 +51,7 @@ pub(crate) const SQL: &[&str] = &[
     DEACTIVATE_PROVIDERS,
     ACTIVATE_PROVIDER,
     PUT_PROVIDER,
+    DELETE_PROVIDER,
     LIST_PROVIDERS,
     ACTIVE_PROVIDER,
 ];
@@ -228,6 +230,11 @@ impl Store {
             Statement::any(DELETE_SETTING, params![crate::FIXTURE_MODEL]),
         ];
         self.db.write(statements).await
+    }
+
+    /// Removes a provider with its credential.
+    pub async fn provider_delete(&self, provider: &str) -> Result<(), WriteError> {
+        self.db.write(vec![Statement::any(DELETE_PROVIDER, params![provider])]).await
     }
 
     /// All stored providers, by id.

@@ -10,6 +10,7 @@ mod committer;
 mod core;
 mod live;
 mod load;
+mod log;
 mod scheduler;
 mod sweep;
 mod transcripts;

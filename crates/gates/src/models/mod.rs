@@ -92,25 +92,20 @@ impl Models {
                 Err(fault) => fault.without(access.key.expose()),
             };
             lost = together(lost, fault.usage.map(|usage| self.priced(usage, &target)));
-            tracing::warn!(
-                provider = access.provider,
-                model = access.model,
-                attempt,
-                code = fault.code.as_str(),
-                retryable = fault.retryable,
-                message = fault.message,
-                "model attempt failed"
-            );
             // Better an answer without its earlier reasoning than none for the rest of the session.
             if fault.with == With::Replay && target.replay == Replay::Own && attempt < self.settings.attempts {
+                log_failure(call, access, attempt, &fault, Some(Duration::ZERO));
                 target.replay = Replay::Nothing;
                 attempt += 1;
                 continue;
             }
             if !fault.retryable || attempt >= self.settings.attempts {
+                log_failure(call, access, attempt, &fault, None);
                 return failed(Fault { usage: lost, ..fault }, Some(target.model));
             }
-            tokio::time::sleep(retry::delay(&self.settings, &fault, attempt, &call.invocation_id)).await;
+            let wait = retry::delay(&self.settings, &fault, attempt, &call.invocation_id);
+            log_failure(call, access, attempt, &fault, Some(wait));
+            tokio::time::sleep(wait).await;
             attempt += 1;
         }
     }
@@ -172,6 +167,19 @@ fn together(one: Option<Usage>, two: Option<Usage>) -> Option<Usage> {
     match (one, two) {
         (Some(one), Some(two)) => Some(one.plus(two)),
         (one, two) => one.or(two),
+    }
+}
+
+/// Says that an attempt failed, and whether another one follows. The provider's words stay in the record: they may
+/// repeat what somebody said.
+fn log_failure(call: &ModelCall, access: &ProviderAccess, attempt: u32, fault: &Fault, retry_in: Option<Duration>) {
+    let (session, turn) = (call.session_id.as_str(), call.turn_id.as_str());
+    let (provider, model, code) = (access.provider.as_str(), access.model.as_str(), fault.code.as_str());
+    match retry_in.map(|wait| wait.as_millis()) {
+        Some(wait_ms) => {
+            tracing::warn!(session, turn, provider, model, attempt, code, wait_ms, "model call is tried again");
+        }
+        None => tracing::warn!(session, turn, provider, model, attempt, code, "model call failed"),
     }
 }
 

@@ -307,3 +307,24 @@ async fn the_host_says_how_it_is() {
     assert_eq!(world.ask("POST", "/health", &[("content-type", "text/plain")], Some("x")).await.status, 415);
     world.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_fixture_model_is_selected_like_another() {
+    let world = World::start().await;
+    let select = async |model: &str, more: &str| {
+        let ids = r#""requestId":"r","idempotencyKey":"k","provider":"fixture""#;
+        let body = format!(r#"{{{ids},"model":"{model}"{more}}}"#);
+        world.call(MANAGEMENT, "PUT", "/v1/tenant/model/selection", Some(&body)).await
+    };
+    assert_eq!(select("other", "").await.status, 400);
+    assert_eq!(select("fixture", r#","baseUrl":"http://h/v1""#).await.status, 400);
+    let before = world.call(MANAGEMENT, "GET", "/v1/tenant/model", None).await;
+    assert_eq!(before.body, r#"{"configured":false}"#);
+    for _ in 0..2 {
+        let selected = select("fixture", "").await;
+        assert_eq!((selected.status, selected.text("provider").as_str()), (200, "fixture"));
+    }
+    let status = world.call(MANAGEMENT, "GET", "/v1/tenant", None).await;
+    assert!(status.body.contains(r#""model":true"#), "{}", status.body);
+    world.stop().await;
+}
