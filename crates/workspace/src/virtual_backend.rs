@@ -50,7 +50,8 @@ const PROBE_MEMORY_MIB: u32 = 128;
 const PROBE_TIME: Duration = Duration::from_secs(10);
 
 impl VirtualBackend {
-    /// A backend that keeps its workspaces below `root`, a directory that it makes when it needs it, each within `quota`.
+    /// A backend that keeps its workspaces below `root`, a directory that it makes when it needs it, each within
+    /// `quota`.
     pub fn new(root: PathBuf, shell: ShellCommand, quota: Quota) -> Self {
         Self { root, shell, quota }
     }

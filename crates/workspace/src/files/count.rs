@@ -22,8 +22,8 @@ struct Level {
     dirs: Vec<OsString>,
 }
 
-/// Counts what stands below `root`, which itself does not count. Files that another process left unfinished are removed;
-/// the names of this process's begin with `own`.
+/// Counts what stands below `root`, which itself does not count. Files that another process left unfinished are
+/// removed; the names of this process's begin with `own`.
 ///
 /// Goes from directory to directory by their handles, of which it holds one at a time: neither the depth of a tree nor
 /// the length of its paths is a limit, and what cannot be reached by a path counts too.

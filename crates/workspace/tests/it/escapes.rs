@@ -185,7 +185,11 @@ async fn a_shell_makes_files_directories_and_links_only() {
     // An archive with a pipe and a device in it.
     let archive = rig.home.path().join("archive.tar");
     let made = std::process::Command::new("sh")
-        .args(["-c", "mkdir in && cd in && echo x > file && mkfifo pipe && (mknod device c 1 5 || true) && tar cf ../archive.tar ."])
+        .args([
+            "-c",
+            "mkdir in && cd in && echo x > file && mkfifo pipe && (mknod device c 1 5 || true) && \
+             tar cf ../archive.tar .",
+        ])
         .current_dir(rig.home.path())
         .status();
     assert!(made.unwrap().success());

@@ -115,7 +115,8 @@ async fn many_who_write_at_once_stay_within_the_quota() {
     for n in 0..8 {
         let script = format!(
             "for i in {{1..20}}; do head -c 30000 /dev/zero > mine-{n}-$i; head -c 9000 /dev/zero > ours; \
-             head -c 500 /dev/zero >> log; cp ours theirs-$((i % 3)); mv theirs-$((i % 3)) moved; rm -f mine-{n}-$((i-2)); done"
+             head -c 500 /dev/zero >> log; cp ours theirs-$((i % 3)); mv theirs-$((i % 3)) moved; \
+             rm -f mine-{n}-$((i-2)); done"
         );
         let mut call = call(&format!("session-{n}"), Bash, &bash_input(&script));
         call.key = crate::support::key("s");
