@@ -1,7 +1,7 @@
 //! Callers' keys (api 3).
 
 use nylorun_domain::caller::Role;
-use nylorun_domain::grammar::{is_key_id, is_puttable_key_id};
+use nylorun_domain::grammar::{is_key_id, is_own_key_id, is_puttable_key_id};
 use nylorun_domain::hash::sha256_hex;
 use nylorun_store::PrincipalRow;
 use nylorun_turns::{fresh_key, now};
@@ -22,6 +22,7 @@ impl App {
     /// that it opened end.
     pub async fn key_put(&self, id: &str) -> Result<KeyMade, Error> {
         check_id(id)?;
+        refuse_own(id)?;
         if !is_puttable_key_id(id) {
             return Err(Error::bad_request(format!("the name {id} is reserved; choose another")));
         }
@@ -47,6 +48,7 @@ impl App {
     /// Deletes an application key: it stops at its next request, and streams that it opened end.
     pub async fn key_delete(&self, id: &str) -> Result<(), Error> {
         check_id(id)?;
+        refuse_own(id)?;
         let row = self.store().principal_get(id).await?;
         let row = row.ok_or_else(|| Error::not_found(format!("No key {id}")))?;
         if row.role != Role::Application.as_str() {
@@ -60,6 +62,16 @@ impl App {
         tracing::info!(key = id, role = row.role, "key removed");
         Ok(())
     }
+}
+
+/// A start registers these again from its file: what was removed would come back to life.
+fn refuse_own(id: &str) -> Result<(), Error> {
+    if !is_own_key_id(id) {
+        return Ok(());
+    }
+    Err(Error::bad_request(format!(
+        "{id} is the key of the host's own command line; to replace it, remove host-credentials.json there and restart"
+    )))
 }
 
 fn check_id(id: &str) -> Result<(), Error> {

@@ -40,6 +40,11 @@ pub fn is_puttable_key_id(text: &str) -> bool {
     is_key_id(text) && !matches!(text, "studio" | "bootstrap")
 }
 
+/// The keys of a home directory's own command line, which each start registers again from its file.
+pub fn is_own_key_id(text: &str) -> bool {
+    matches!(text, "local" | "local-management")
+}
+
 /// The id of a workspace resource: up to 200 characters, segments divided by `/`, each beginning with a letter or digit
 /// and going on with those or `.`, `_`, `-`.
 pub fn is_sandbox_id(text: &str) -> bool {

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use nylorun_domain::caller::Role;
-use nylorun_domain::grammar::is_puttable_key_id;
+use nylorun_domain::grammar::{is_own_key_id, is_puttable_key_id};
 use nylorun_domain::hash::sha256_hex;
 use nylorun_domain::id::TenantId;
 use nylorun_keys::kek::{Kek, KekError, KekProblem};
@@ -54,6 +54,7 @@ pub(crate) async fn key_put(home: &Path, id: &str, role: KeyRole) -> Result<NewK
         return Err(Failure::usage(format!("{id:?} cannot name a key"))
             .remedy("use a lower-case letter, then at most 31 of a-z, 0-9 and -; studio and bootstrap are reserved"));
     }
+    refuse_own(home, id)?;
     let store = open(home).await?;
     let old = store.principal_get(id).await.map_err(failed)?;
     let role = match role {
@@ -94,6 +95,7 @@ pub(crate) async fn key_list(home: &Path) -> Result<Vec<ListedKey>, Failure> {
 /// # Errors
 /// There is none, or the database cannot be opened.
 pub(crate) async fn key_rm(home: &Path, id: &str) -> Result<(), Failure> {
+    refuse_own(home, id)?;
     let store = open(home).await?;
     if store.principal_get(id).await.map_err(failed)?.is_none() {
         return Err(
@@ -103,6 +105,20 @@ pub(crate) async fn key_rm(home: &Path, id: &str) -> Result<(), Failure> {
     store.principal_delete(id).await.map_err(failed)?;
     store.db().close().await;
     Ok(())
+}
+
+/// A key that a start registers again would come back to life, and one that took its name would die.
+fn refuse_own(home: &Path, id: &str) -> Result<(), Failure> {
+    if !is_own_key_id(id) {
+        return Ok(());
+    }
+    Err(Failure::usage(format!(
+        "{id} is the key of this home directory's own command line, and each start registers it"
+    ))
+    .remedy(format!(
+        "to replace it, stop the server, remove {} and start again; for another program make a key of another name",
+        home.join("host-credentials.json").display()
+    )))
 }
 
 /// A sealed secret, by what it belongs to. Never the secret itself.

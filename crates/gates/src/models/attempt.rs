@@ -117,7 +117,7 @@ fn lost(error: OutboundError) -> Fault {
     let message = error.to_string();
     match error {
         OutboundError::Refused(_) | OutboundError::Redirect(_) => Fault::new(ModelFailureCode::InvalidRequest, message),
-        OutboundError::NotSent(_) | OutboundError::Lost(_) | OutboundError::SetUp(_) => Fault::transient(message),
+        OutboundError::NotSent { .. } | OutboundError::Lost(_) | OutboundError::SetUp(_) => Fault::transient(message),
         OutboundError::TimedOut => Fault::new(ModelFailureCode::Timeout, message),
         OutboundError::TooLarge(_) => Fault::unreadable(message),
     }

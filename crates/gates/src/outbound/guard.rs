@@ -74,7 +74,9 @@ pub enum Refusal {
     #[error("the URL has no host")]
     NoHost,
     /// The host's policy forbids the address.
-    #[error("{host} is, or resolves to, an address that this host's policy refuses (NYLORUN_ENDPOINT_PRIVATE)")]
+    #[error(
+        "{host} is, or resolves to, an address that this server does not call: private ones only with NYLORUN_ENDPOINT_PRIVATE=allow, link-local ones never"
+    )]
     Address {
         /// The name or address.
         host: String,

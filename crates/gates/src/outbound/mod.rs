@@ -15,7 +15,7 @@ use bytes::Bytes;
 use reqwest::header::{HeaderMap, HeaderValue, USER_AGENT};
 use reqwest::redirect::Policy;
 use reqwest::{Client, ClientBuilder, Method};
-use url::Url;
+use url::{Position, Url};
 
 pub use guard::{PrivateTargets, Refusal};
 
@@ -34,8 +34,13 @@ pub enum OutboundError {
     #[error("the endpoint answered with a redirect ({0}), which is not followed")]
     Redirect(u16),
     /// No connection was made; nothing was sent.
-    #[error("no connection: {0}")]
-    NotSent(String),
+    #[error("no connection to {host}: {problem}")]
+    NotSent {
+        /// Whom it was for: the host and the port that the URL names.
+        host: String,
+        /// What happened.
+        problem: String,
+    },
     /// The connection broke after the request was sent.
     #[error("the connection broke: {0}")]
     Lost(String),
@@ -174,13 +179,14 @@ fn builder(policy: PrivateTargets) -> ClientBuilder {
 }
 
 fn failed(error: reqwest::Error) -> OutboundError {
+    let host = error.url().map_or_else(String::new, |url| url[Position::BeforeHost..Position::AfterPort].to_owned());
     let error = error.without_url();
     if let Some(refusal) = refusal(&error) {
         OutboundError::Refused(refusal)
     } else if error.is_timeout() {
         OutboundError::TimedOut
     } else if error.is_connect() || error.is_builder() {
-        OutboundError::NotSent(innermost(&error))
+        OutboundError::NotSent { host, problem: innermost(&error) }
     } else {
         OutboundError::Lost(innermost(&error))
     }

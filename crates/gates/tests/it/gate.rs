@@ -187,7 +187,7 @@ async fn nobody_listening_is_transient() {
     access.base_url = Some("http://127.0.0.1:1/v1".into());
     let failure = failed(ask_as(access, hello()).await);
     assert_eq!((failure.code, failure.retryable), (ModelFailureCode::Transient, true));
-    assert_eq!(failure.message, "no connection: Connection refused (os error 111)");
+    assert_eq!(failure.message, "no connection to 127.0.0.1:1: Connection refused (os error 111)");
 }
 
 #[tokio::test]

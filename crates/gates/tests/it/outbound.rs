@@ -62,5 +62,6 @@ async fn neither_debug_nor_errors_show_a_credential() {
     assert!(shown.contains("Sensitive") && !shown.contains("canary"), "{shown}");
     let error =
         Outbound::new(PrivateTargets::Allow).send(request("http://127.0.0.1:1/?key=sk-canary")).await.unwrap_err();
-    assert_eq!(error, OutboundError::NotSent("Connection refused (os error 111)".into()));
+    let problem = "Connection refused (os error 111)".to_owned();
+    assert_eq!(error, OutboundError::NotSent { host: "127.0.0.1:1".to_owned(), problem });
 }

@@ -87,6 +87,9 @@ async fn open(client: &Client, args: &ChatArgs) -> Result<SessionView, Failure> 
         Some(id) => match client.session(id).view().await {
             Ok(view) if view.agent_id == args.agent => {
                 say(&format!("going on with session {id} ({})", view.status));
+                if args.sandbox || args.no_sandbox {
+                    say("its workspace stays as it was opened: --sandbox and --no-sandbox are for a new session");
+                }
                 let explained = view.uncertain_effects.iter().map(|effect| explain(id, effect, &Style::of_stderr()));
                 write_stderr(&explained.collect::<String>());
                 return Ok(view);

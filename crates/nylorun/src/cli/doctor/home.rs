@@ -72,8 +72,8 @@ fn sealed_check(secret: &ListedSecret, home: &Path) -> Check {
     let how = if path.exists() { "was sealed with another vault key than" } else { "cannot be opened without" };
     let detail = format!("the credential of the model provider {how} {}", path.display());
     let remedy = format!(
-        "restore that file from the backup, or give the secret up: `nylorun secrets discard --home {}`, then \
-         `nylorun model set {}/MODEL`",
+        "stop the server and restore that file from the backup; or give the secret up: stop the server, \
+         `nylorun secrets discard --yes --home {}`, start it, `nylorun model set {}/MODEL`",
         home.display(),
         secret.provider
     );
