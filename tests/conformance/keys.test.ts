@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { done, refused } from './support/client.ts';
-import { openWorld } from './support/world.ts';
+import { newSession, openWorld } from './support/world.ts';
 
 const world = await openWorld('none');
 const ISO_MS = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/;
@@ -38,6 +38,15 @@ test('api 3: a rotated key is another, and the old one is refused from the next 
     assert.notEqual(key, old);
     refused(await world.clientWith(old).get('/v1/me'), 401, 'credential_invalid');
     done(await world.clientWith(key).get('/v1/me'));
+});
+
+test('api 3: a stream that was opened with a key ends when the key is rotated', async () => {
+    const client = world.clientWith(done(await put('following')).key);
+    const session = await newSession(client);
+    const response = await client.open('GET', `/v1/sessions/${session}/events`);
+    done(await put('following'));
+    // It ends: an open stream would keep this waiting until the file's deadline.
+    await response.text();
 });
 
 test('api 3: keys are listed by id', async () => {

@@ -75,6 +75,19 @@ test('api 1.1 step 4: a body that is not JSON is 415 before /health answers and 
     assert.equal(chunked.status, 415);
 });
 
+test('api, Appendix B: a head that is too long is invalid_request, with 414 or 431', async () => {
+    const long = 'x'.repeat(70_000);
+    const path = await raw(`GET /v1/sessions/${long}`);
+    assert.deepEqual([path.status, path.body.code], [414, 'invalid_request']);
+    const header = await raw('GET /v1/sessions', `X-Long: ${long}`);
+    assert.deepEqual([header.status, header.body.code], [431, 'invalid_request']);
+});
+
+test('api 1.1 step 4: a compressed body is 415 too', async () => {
+    const options = { text: '{}', headers: { 'content-encoding': 'gzip' } };
+    refused(await world.nobody.send('POST', '/health', options), 415, 'unsupported_media_type');
+});
+
 test('api 1.1 step 4: parameters of the media type, and its case, do not matter', async () => {
     const options = { text: '{}', headers: { 'content-type': 'Application/JSON; charset=utf-8' } };
     assert.equal((await world.nobody.send('POST', '/health', options)).status, 200);
