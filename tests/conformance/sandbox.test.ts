@@ -130,7 +130,7 @@ test("a7: sharing a missing session's sandbox is refused", async () => {
 });
 
 const NO_SHARING = { todo: 'sandbox.session is 400: sharing is not built' };
-test("a7: {session} shares another session's sandbox", NO_SHARING, async () => {
+test('sandbox-and-definitions a7: {session} shares the sandbox of another session', NO_SHARING, async () => {
     const owner = await newSession(world.app, { sandbox: {} });
     const view = done(await open({ sandbox: { session: owner } }));
     assert.deepEqual([view.sandboxSource, view.sandboxOwnerId], ['shared', owner]);
