@@ -5,7 +5,7 @@ CARGO ?= cargo
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo run build test lint tidy deny drill bench fuzz openapi test-model clean
+.PHONY: help demo run build test conformance lint tidy deny drill bench fuzz openapi test-model clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -22,6 +22,9 @@ build: .setup-build ## build the release binary, target/release/nylorun
 
 test: ## install what is missing, then run every check and test, on SQLite and PostgreSQL
 	@scripts/test
+
+conformance: .setup-test ## drive the binary over HTTP as clients do, on both databases (a part: make conformance ARGS="stream keys")
+	@scripts/postgres with scripts/test-conformance $(ARGS)
 
 lint: ## format, clippy and documentation, warnings refused
 	$(CARGO) fmt --all --check

@@ -1,0 +1,30 @@
+// Faults of the server and its database (api 1.8). From outside they can be made where the database is a server.
+
+import assert from 'node:assert/strict';
+import test from 'node:test';
+import { done, refused } from './support/client.ts';
+import { DATABASE } from './support/database.ts';
+import { newAgent, openWorld } from './support/world.ts';
+
+if (DATABASE === 'postgres') {
+    const world = await openWorld('none');
+    const sql = world.server.database.sql!;
+
+    test('api 1.8: a fault is 500 internal_error with a fixed message, and passes with its cause', async () => {
+        const agentId = await newAgent(world.app);
+        const open = () => world.app.put('/v1/sessions/s', { requestId: 'r', agentId, ownerUserId: 'ann' });
+        sql("ALTER TABLE manifests ADD COLUMN kept TEXT; UPDATE manifests SET kept = body, body = '{}'");
+        const { message, requestId } = refused(await open(), 500, 'internal_error');
+        assert.ok(['Runtime request failed', 'Internal error'].includes(message), message);
+        assert.equal(requestId, 'r');
+        sql('UPDATE manifests SET body = kept; ALTER TABLE manifests DROP COLUMN kept');
+        done(await open());
+    });
+
+    test('api 1.8: a database that does not answer is 503, and the server goes on with it', async () => {
+        sql('ALTER TABLE agents RENAME TO elsewhere');
+        refused(await world.app.get('/v1/agents'), 503, 'request_rejected');
+        sql('ALTER TABLE elsewhere RENAME TO agents');
+        done(await world.app.get('/v1/agents'));
+    });
+}
