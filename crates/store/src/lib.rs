@@ -8,6 +8,7 @@ mod migrate;
 
 mod agent;
 mod command;
+mod direct_call;
 mod effect;
 mod event;
 mod rows;
@@ -65,8 +66,17 @@ impl Store {
 /// Every SQL text of this crate, for the test that prepares each on both databases. Multi-row inserts stand for one and
 /// for three rows.
 pub fn all_sql() -> Vec<String> {
-    let fixed =
-        [agent::SQL, command::SQL, effect::SQL, event::SQL, session::SQL, tenant::SQL, wake::SQL, workspace::SQL];
+    let fixed = [
+        agent::SQL,
+        command::SQL,
+        direct_call::SQL,
+        effect::SQL,
+        event::SQL,
+        session::SQL,
+        tenant::SQL,
+        wake::SQL,
+        workspace::SQL,
+    ];
     let multi_row = [1, 3]
         .into_iter()
         .flat_map(|rows| [effect::insert_sql(rows), event::insert_sql(rows), usage::insert_sql(rows)]);

@@ -21,12 +21,20 @@ struct Migration {
 }
 
 /// All versions in order, without gaps, from 1. A released one is never changed: write the next instead.
-const MIGRATIONS: &[Migration] = &[Migration {
-    version: 1,
-    name: "foundation",
-    sqlite: include_str!("../migrations/sqlite/0001_foundation.sql"),
-    postgres: include_str!("../migrations/postgres/0001_foundation.sql"),
-}];
+const MIGRATIONS: &[Migration] = &[
+    Migration {
+        version: 1,
+        name: "foundation",
+        sqlite: include_str!("../migrations/sqlite/0001_foundation.sql"),
+        postgres: include_str!("../migrations/postgres/0001_foundation.sql"),
+    },
+    Migration {
+        version: 2,
+        name: "calls in doubt",
+        sqlite: include_str!("../migrations/sqlite/0002_calls_in_doubt.sql"),
+        postgres: include_str!("../migrations/postgres/0002_calls_in_doubt.sql"),
+    },
+];
 
 /// The newest schema version that this build knows.
 pub fn schema_version() -> i64 {

@@ -12,7 +12,8 @@ use nylorun_domain::workspace::WorkspaceSpec;
 
 use crate::db::{DbError, Guard, Row, Statement, Val};
 use crate::{
-    Store, StoreError, StoredEvent, WriteError, agent, command, effect, event, params, usage, wake, workspace,
+    Store, StoreError, StoredEvent, WriteError, agent, command, direct_call, effect, event, params, usage, wake,
+    workspace,
 };
 
 /// The session's row is not as it was when the change was decided: load it again and decide again.
@@ -42,12 +43,16 @@ const GET: &str = select!("WHERE id = $1");
 const LIST: &str = select!("ORDER BY created_at DESC, id DESC");
 const LIST_OF_AGENT: &str = select!("WHERE agent_id = $1 ORDER BY created_at DESC, id DESC");
 const LIST_OF_USER: &str = select!("WHERE owner_user_id = $1 ORDER BY created_at DESC, id DESC");
+const LIST_UNCERTAIN: &str = select!(
+    "WHERE id IN (SELECT session_id FROM effects WHERE status = 'uncertain') ORDER BY created_at DESC, id DESC"
+);
 const LIVE: &str = "SELECT id FROM sessions WHERE status IN ('runnable', 'running') AND id > $1 ORDER BY id LIMIT $2";
 const COUNT: &str = "SELECT count(*) FROM sessions";
 const COUNT_RUNNING: &str = "SELECT count(*) FROM sessions WHERE status IN ('runnable', 'running')";
 
 /// Every statement of this file, for the test that prepares them.
-pub(crate) const SQL: &[&str] = &[INSERT, UPDATE, GET, LIST, LIST_OF_AGENT, LIST_OF_USER, LIVE, COUNT, COUNT_RUNNING];
+pub(crate) const SQL: &[&str] =
+    &[INSERT, UPDATE, GET, LIST, LIST_OF_AGENT, LIST_OF_USER, LIST_UNCERTAIN, LIVE, COUNT, COUNT_RUNNING];
 
 /// Which sessions a list shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,6 +63,8 @@ pub enum SessionFilter {
     Agent(AgentId),
     /// Those of one person.
     User(UserId),
+    /// Those with an uncertain effect, of whatever turn.
+    Uncertain,
 }
 
 impl Store {
@@ -79,6 +86,7 @@ impl Store {
             SessionFilter::All => self.db.query(LIST, Vec::new()).await?,
             SessionFilter::Agent(agent) => self.db.query(LIST_OF_AGENT, params![agent.as_str()]).await?,
             SessionFilter::User(user) => self.db.query(LIST_OF_USER, params![user.as_str()]).await?,
+            SessionFilter::Uncertain => self.db.query(LIST_UNCERTAIN, Vec::new()).await?,
         };
         Ok(rows.iter().map(read).collect::<Result<_, _>>()?)
     }
@@ -121,6 +129,7 @@ fn statements(change: &SessionChange, events: &[Arc<StoredEvent>]) -> Vec<Statem
     statements.extend(wake::apply(id, &change.wake));
     statements.extend(usage::insert(&change.usage));
     statements.extend(change.workspaces.iter().map(workspace::upsert));
+    statements.extend(change.direct_calls.iter().map(|call| direct_call::apply(id, call)));
     statements
 }
 
