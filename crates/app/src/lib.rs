@@ -27,6 +27,7 @@ pub use error::Error;
 pub use event::{Follower, Frame, HistoryPage};
 pub use nylorun_domain as domain;
 pub use nylorun_store::StoredEvent;
+pub use session::{Effects, SessionQuery};
 pub use tenant::Checks;
 
 /// What the use cases work with.

@@ -16,6 +16,24 @@ use nylorun_wire::session::{OpenSession, PinnedManifest, SandboxChoice, SessionV
 
 use crate::{App, Error};
 
+/// Which sessions are asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionQuery {
+    /// Only those of this agent.
+    pub agent: Option<AgentId>,
+    /// Only those that have such effects.
+    pub effects: Effects,
+}
+
+/// Which effects a session must have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effects {
+    /// Any, or none.
+    Any,
+    /// One at least of which nobody knows whether it happened, of whatever turn.
+    Uncertain,
+}
+
 impl App {
     /// Opens a session, or attaches vaults to one that was opened with the same body.
     pub async fn session_open(&self, caller: &Caller, id: SessionId, body: OpenSession) -> Result<SessionView, Error> {
@@ -42,15 +60,19 @@ impl App {
     }
 
     /// Sessions, newest first; a subject sees its own.
-    pub async fn session_list(&self, caller: &Caller, agent: Option<AgentId>) -> Result<Vec<Summary>, Error> {
-        let filter = match (caller.only_owner(), &agent) {
-            (Some(user), _) => SessionFilter::User(user.clone()),
-            (None, Some(agent)) => SessionFilter::Agent(agent.clone()),
-            (None, None) => SessionFilter::All,
+    pub async fn session_list(&self, caller: &Caller, query: &SessionQuery) -> Result<Vec<Summary>, Error> {
+        let SessionQuery { agent, effects } = query;
+        let filter = match (effects, caller.only_owner(), agent) {
+            // The fewest first: what is left of them is chosen below.
+            (Effects::Uncertain, _, _) => SessionFilter::Uncertain,
+            (Effects::Any, Some(user), _) => SessionFilter::User(user.clone()),
+            (Effects::Any, None, Some(agent)) => SessionFilter::Agent(agent.clone()),
+            (Effects::Any, None, None) => SessionFilter::All,
         };
         let sessions = self.store().session_list(&filter).await?;
-        let wanted =
-            sessions.into_iter().filter(|session| agent.as_ref().is_none_or(|agent| session.agent_id == *agent));
+        let wanted = sessions.into_iter().filter(|session| {
+            caller.sees_owner(&session.owner_user_id) && agent.as_ref().is_none_or(|agent| session.agent_id == *agent)
+        });
         let summaries = wanted.map(|session| Summary {
             id: session.id,
             agent_id: session.agent_id,

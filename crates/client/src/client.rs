@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::health::{Health, Ready};
 use crate::http::{Call, Http};
 use crate::key::Key;
-use crate::session::{OpenSession, Session, SessionFilter, SessionPage, SessionView};
+use crate::session::{Effects, OpenSession, Session, SessionFilter, SessionPage, SessionView};
 
 /// A connection to a server's Runtime API. Cheap to clone; clones share connections.
 #[derive(Clone)]
@@ -95,7 +95,12 @@ impl Client {
     /// # Errors
     /// As every request: [`Error`].
     pub async fn sessions(&self, filter: &SessionFilter) -> Result<SessionPage, Error> {
-        let list = Call::get(&["v1", "sessions"]).query("agentId", filter.agent_id.as_deref());
+        let uncertain = match filter.effects {
+            Effects::Any => None,
+            Effects::Uncertain => Some("true"),
+        };
+        let list =
+            Call::get(&["v1", "sessions"]).query("agentId", filter.agent_id.as_deref()).query("uncertain", uncertain);
         if self.check().await?.has("session-reads") {
             let call = list
                 .query("limit", Some(filter.limit.to_string()))

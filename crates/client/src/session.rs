@@ -224,6 +224,18 @@ pub struct SessionFilter {
     pub agent_id: Option<String>,
     /// Only in this status.
     pub status: Option<SessionStatus>,
+    /// Only with such effects.
+    pub effects: Effects,
+}
+
+/// Which effects a listed session has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Effects {
+    /// Any, or none.
+    #[default]
+    Any,
+    /// One at least whose outcome is unknown, of whatever turn.
+    Uncertain,
 }
 
 /// A page of sessions.

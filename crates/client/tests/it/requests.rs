@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use nylorun_client::{
-    Command, Environment, Error, Key, ModelAuth, ModelChoice, OpenSession, PROTOCOL, Seed, SessionFilter,
+    Command, Effects, Environment, Error, Key, ModelAuth, ModelChoice, OpenSession, PROTOCOL, Seed, SessionFilter,
     SessionStatus, SetModel, Settle, Settlement,
 };
 use serde_json::{Value, json};
@@ -223,7 +223,8 @@ fn three_sessions() -> Value {
 
 fn second_page_of_one() -> SessionFilter {
     let status = Some(SessionStatus::Paused);
-    SessionFilter { limit: 1, cursor: Some("c+/=".into()), agent_id: Some("a b".into()), status }
+    let agent_id = Some("a b".into());
+    SessionFilter { limit: 1, cursor: Some("c+/=".into()), agent_id, status, effects: Effects::Any }
 }
 
 #[tokio::test]
@@ -250,4 +251,11 @@ async fn sessions_are_filtered_here_where_the_server_has_no_pages() {
     let ids: Vec<&str> = page.sessions.iter().map(|session| session.id.as_str()).collect();
     assert_eq!((ids, page.next_cursor), (vec!["1"], None));
     assert_eq!(last(&stub).0, "GET /v1/sessions?agentId=a+b");
+}
+
+#[tokio::test]
+async fn sessions_with_unknown_outcomes_are_asked_for() {
+    let stub = answering(200, three_sessions()).await;
+    stub.client().sessions(&SessionFilter { effects: Effects::Uncertain, ..second_page_of_one() }).await.unwrap();
+    assert_eq!(last(&stub).0, "GET /v1/sessions?agentId=a+b&uncertain=true");
 }

@@ -202,8 +202,8 @@ impl Maker<'_> {
             push("limit=5&cursor=czow", expect(400, Code::CursorInvalid, Message::Exactly("Invalid cursor")));
             push("limit=5&cursor=h1.czow", expect(400, Code::CursorInvalid, Message::Exactly("Invalid cursor")));
         }
-        if names.contains(&"deltas") {
-            push("deltas=yes", invalid());
+        for switch in ["deltas", "uncertain"].into_iter().filter(|name| names.contains(name)) {
+            push(&format!("{switch}=yes"), invalid());
         }
         if names.contains(&"agentId") {
             push("agentId=", invalid());

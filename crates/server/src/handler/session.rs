@@ -1,5 +1,6 @@
 //! Sessions and their commands (api 2.2, 2.4).
 
+use nylorun_app::{Effects, SessionQuery};
 use nylorun_domain::id::AgentId;
 use nylorun_wire::command::Command;
 use nylorun_wire::error::Rejection;
@@ -16,7 +17,13 @@ pub(crate) async fn list(call: Call) -> Result<Reply, Rejection> {
     }
     let agent = call.query.get("agentId").map(AgentId::parse).transpose();
     let agent = agent.map_err(|error| bad_query("agentId", &format!("an agent's id: it {error}")))?;
-    let sessions = call.server.app.session_list(&call.caller, agent).await.map_err(refused)?;
+    let effects = match call.query.get("uncertain") {
+        None | Some("false") => Effects::Any,
+        Some("true") => Effects::Uncertain,
+        Some(_) => return Err(bad_query("uncertain", "true or false")),
+    };
+    let query = SessionQuery { agent, effects };
+    let sessions = call.server.app.session_list(&call.caller, &query).await.map_err(refused)?;
     Ok(Reply::ok(&session::list(&sessions)))
 }
 

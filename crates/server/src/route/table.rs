@@ -85,7 +85,14 @@ pub const ROUTES: &[Route] = &[
         path: "/v1/sessions",
         name: "listSessions",
         summary: "List the sessions that the caller sees",
-        query: &[QueryParam { name: "agentId", schema: ID, summary: "Only this agent's" }],
+        query: &[
+            QueryParam { name: "agentId", schema: ID, summary: "Only this agent's" },
+            QueryParam {
+                name: "uncertain",
+                schema: Schema::Constant(Constant::True),
+                summary: "Only those with an effect of which nobody knows whether it happened, of whatever turn",
+            },
+        ],
         answer: AnswerKind::Json(answers::SESSION_LIST),
         handler: |call| Box::pin(session::list(call)),
         ..RUNTIME
@@ -205,7 +212,10 @@ pub const ROUTES: &[Route] = &[
         audience: Audience::RuntimeAlone,
         body: BodyKind::Json(bodies::SETTLE),
         answer: AnswerKind::Json(answers::ACCEPTED),
-        errors: &[rejected(404, "no such session or effect"), rejected(409, "the effect is not uncertain")],
+        errors: &[
+            rejected(404, "no such session or effect"),
+            rejected(409, "the effect is not uncertain, or is to run again although its turn has ended"),
+        ],
         work: Work::Begins,
         handler: |call| Box::pin(effect::settle(call)),
         ..RUNTIME

@@ -1,5 +1,6 @@
 //! Answers of the routes, held to the schemas that the documents publish.
 
+use nylorun_domain::json::Value;
 use nylorun_server::route::{AnswerKind, ROUTES};
 
 use crate::world::{APPLICATION, MANAGEMENT, STUDIO, World, json, manifest_body};
@@ -23,6 +24,7 @@ async fn answers_follow_their_published_schemas() {
         ("sendCommand", APPLICATION, "/v1/sessions/s/commands", Some(MESSAGE)),
         ("sendCommand", APPLICATION, "/v1/sessions/s/commands", Some(cancel)),
         ("listSessions", STUDIO, "/v1/sessions?agentId=helper", None),
+        ("listSessions", STUDIO, "/v1/sessions?uncertain=true", None),
         ("getSession", STUDIO, "/v1/sessions/a%2Fb", None),
         ("getSessionManifest", APPLICATION, "/v1/sessions/s/manifest", None),
         ("readSession", APPLICATION, "/v1/sessions/s/items", None),
@@ -168,6 +170,28 @@ async fn faults_inside_are_never_told() {
     assert_eq!(answer.body, r#"{"status":"rejected","code":"internal_error","message":"Internal error"}"#);
     assert_eq!(answer.status, 500);
     assert_eq!(world.call(APPLICATION, "GET", "/v1/agents", None).await.status, 200);
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_of_the_application_that_was_lost_is_answered_and_recorded() {
+    let world = World::start().await;
+    world.open_sessions(&["s"]).await;
+    for (tool, body) in [("bash", r#"{"command":"the workspace dies"}"#), ("read", r#"{"path":"a"}"#)] {
+        let answer = world.call(APPLICATION, "POST", &format!("/v1/sessions/s/sandbox/{tool}"), Some(body)).await;
+        let lost = r#"{"kind":"failed","code":"sandbox.uncertain","message":"the workspace ended before it answered"}"#;
+        let read = r#"{"kind":"completed","output":{"path":"a"}}"#;
+        assert_eq!((answer.status, answer.body.as_str()), (200, if tool == "bash" { lost } else { read }));
+    }
+    let items = world.call(APPLICATION, "GET", "/v1/sessions/s/items", None).await.json();
+    let [event] = items.get("items").and_then(Value::as_array).expect("a list") else { panic!("one event") };
+    assert_eq!(event.get("type").and_then(Value::as_str), Some("sandbox.exec"));
+    let payload = event.get("payload").expect("it has a payload").to_json();
+    let told = concat!(
+        r#"{"tool":"bash","command":"the workspace dies","outcome":"uncertain","#,
+        r#""code":"sandbox.uncertain","durationMs":"#
+    );
+    assert!(payload.as_str().starts_with(told), "{}", payload.as_str());
     world.stop().await;
 }
 
