@@ -10,7 +10,7 @@ use nylorun_client::{Client, Environment, Error, InlineEnvironment, OpenSession,
 
 use super::connect::ConnectArgs;
 use super::failure::{Exit, Failure};
-use super::session::explain;
+use super::session::{calls_in_doubt, explain};
 use super::show::{EventPrinter, View};
 use super::term::{Style, Tone, visible};
 use input::{Interrupts, Lines};
@@ -86,7 +86,9 @@ async fn open(client: &Client, args: &ChatArgs) -> Result<SessionView, Failure> 
         Some(id) => match client.session(id).view().await {
             Ok(view) if view.agent_id == args.agent => {
                 say(&format!("going on with session {id} ({})", view.status));
-                let explained = view.uncertain_effects.iter().map(|effect| explain(id, effect, &Style::of_stderr()));
+                let calls = calls_in_doubt(&client.session(id), &view).await?;
+                let explained =
+                    view.uncertain_effects.iter().map(|effect| explain(&view, effect, &calls, &Style::of_stderr()));
                 write_stderr(&explained.collect::<String>());
                 return Ok(view);
             }

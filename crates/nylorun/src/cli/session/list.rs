@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::time::SystemTime;
 
 use clap::Args;
-use nylorun_client::{SessionFilter, SessionPage, SessionStatus, SessionSummary};
+use nylorun_client::{Effects, SessionFilter, SessionPage, SessionStatus, SessionSummary};
 
 use super::super::connect::ConnectArgs;
 use super::super::failure::Failure;
@@ -16,7 +16,8 @@ use super::super::term::{Style, ago, one_line, table, visible};
 #[command(after_help = "\
 Examples:
   nylorun session list
-  nylorun session list --agent assistant --status uncertain
+  nylorun session list --agent assistant --status failed
+  nylorun session list --uncertain
   nylorun session list --json | jq -r '.sessions[].id'")]
 pub(crate) struct ListArgs {
     /// Only sessions of this agent
@@ -25,6 +26,9 @@ pub(crate) struct ListArgs {
     /// Only sessions in this status: idle, running, paused, uncertain, completed, failed, cancelled, …
     #[arg(long, value_name = "STATUS", value_parser = status)]
     status: Option<SessionStatus>,
+    /// Only sessions with an effect whose outcome is unknown, those of ended turns too
+    #[arg(long)]
+    uncertain: bool,
     /// How many, at most 200
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u16).range(1..=200))]
     limit: u16,
@@ -46,15 +50,19 @@ fn status(text: &str) -> Result<SessionStatus, Infallible> {
 /// # Errors
 /// What the server refused, or that it could not be reached.
 pub(super) async fn run(args: ListArgs) -> Result<(), Failure> {
-    let filter = SessionFilter { limit: args.limit, cursor: args.after, agent_id: args.agent, status: args.status };
+    let effects = if args.uncertain { Effects::Uncertain } else { Effects::Any };
+    let narrowed = args.uncertain || args.agent.is_some() || args.status.is_some();
+    let filter =
+        SessionFilter { limit: args.limit, cursor: args.after, agent_id: args.agent, status: args.status, effects };
     let page = args.connect.connection()?.client()?.sessions(&filter).await?;
-    args.output.print(&page, |page| told(page, SystemTime::now(), &Style::of_stdout()))
+    args.output.print(&page, |page| match (page.sessions.is_empty(), narrowed) {
+        (true, true) => "no such sessions\n".to_owned(),
+        (true, false) => "no sessions: `nylorun chat AGENT` opens one\n".to_owned(),
+        (false, _) => told(page, SystemTime::now(), &Style::of_stdout()),
+    })
 }
 
 fn told(page: &SessionPage, now: SystemTime, style: &Style) -> String {
-    if page.sessions.is_empty() {
-        return "no sessions: `nylorun chat AGENT` opens one\n".to_owned();
-    }
     let rows: Vec<[String; 5]> = page.sessions.iter().map(|session| row(session, now)).collect();
     // A server without pages tells no times.
     let timeless = rows.iter().all(|[.., opened, last_event]| opened.is_empty() && last_event.is_empty());
