@@ -8,7 +8,7 @@ use crate::drill;
 use crate::raw::send;
 use crate::server::{Server, Setup};
 
-fn nylorun(home: &std::path::Path, args: &[&str]) -> Output {
+pub(crate) fn nylorun(home: &std::path::Path, args: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_nylorun"));
     for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("NYLORUN_")) {
         command.env_remove(name);
@@ -18,7 +18,7 @@ fn nylorun(home: &std::path::Path, args: &[&str]) -> Output {
 }
 
 #[track_caller]
-fn ok(output: &Output) -> String {
+pub(crate) fn ok(output: &Output) -> String {
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{}: {stderr}", output.status);
     String::from_utf8_lossy(&output.stdout).into_owned()
