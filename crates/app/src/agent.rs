@@ -2,7 +2,7 @@
 
 use nylorun_domain::caller::Caller;
 use nylorun_domain::check::{Path, ProblemCode, Problems, check_at};
-use nylorun_domain::id::AgentId;
+use nylorun_domain::id::{AgentId, is_addressable};
 use nylorun_domain::manifest::AgentManifest;
 use nylorun_store::AgentRow;
 use nylorun_turns::now;
@@ -13,6 +13,9 @@ use crate::{App, Error};
 impl App {
     /// Saves an agent. Open sessions keep the definition that they pinned.
     pub async fn agent_save(&self, _caller: &Caller, id: AgentId, body: SaveAgent) -> Result<AgentSaved, Error> {
+        if !is_addressable(id.as_str()) {
+            return Err(Error::unaddressable("agentId", id.as_str()));
+        }
         let path = Path::ROOT.name("manifest");
         let manifest = check_at(&body.manifest.value(), path, AgentManifest::saved).map_err(Error::Invalid)?;
         if manifest.id != id {

@@ -1,6 +1,6 @@
 //! Why a use case refuses or fails, without a transport.
 
-use nylorun_domain::check::Problems;
+use nylorun_domain::check::{Path, ProblemCode, Problems};
 use nylorun_domain::id::TurnId;
 use nylorun_domain::json::Value;
 use nylorun_domain::turn::Refusal;
@@ -66,6 +66,13 @@ pub enum Error {
 impl Error {
     pub(crate) fn bad_request(message: impl Into<String>) -> Self {
         Self::BadRequest { code: Code::RequestRejected, message: message.into() }
+    }
+
+    /// The path's parameter `name` would name something that no client could reach.
+    pub(crate) fn unaddressable(name: &str, id: &str) -> Self {
+        let message =
+            format!("{id:?} cannot be an id: whoever normalizes a URL takes it for a step; choose another id");
+        Self::Invalid(Problems::one(ProblemCode::Custom, &Path::ROOT.name(name), message))
     }
 
     pub(crate) fn not_found(message: impl Into<String>) -> Self {

@@ -10,6 +10,7 @@ use nylorun_domain::json::quoted;
 use nylorun_store::{Store, StoredEvent};
 use nylorun_turns::{Heard, LiveDelta, Observer};
 
+use crate::access::KeyWatch;
 use crate::{App, Error};
 
 /// Events that are read from the record at once.
@@ -39,8 +40,14 @@ pub enum Frame {
     Delta(Arc<str>),
 }
 
-/// Follows one session: the record from a place on, then what happens, each event once and in order.
+/// Follows one session: the record from a place on, then what happens, each event once and in order. It ends soon
+/// after the caller's key is rotated or deleted.
 pub struct Follower {
+    key: KeyWatch,
+    reader: Reader,
+}
+
+struct Reader {
     store: Store,
     session: SessionId,
     observer: Observer,
@@ -95,11 +102,12 @@ impl App {
 
     /// Follows the session from after `after` (from its beginning, when `None`).
     pub async fn follow(&self, caller: &Caller, id: &SessionId, after: Option<i64>) -> Result<Follower, Error> {
+        let key = self.key_watches().watch(self.store(), &caller.principal);
         // Observing begins before the row is read: what is committed between is heard, and what was before is read.
         let observer = self.parts().live.observe(id);
         let session = self.session(caller, id).await?;
         refuse_beyond(after, session.head)?;
-        Ok(Follower {
+        let reader = Reader {
             store: self.store().clone(),
             session: id.clone(),
             observer,
@@ -107,7 +115,8 @@ impl App {
             read: VecDeque::new(),
             answers: VecDeque::new(),
             state: State::Reading,
-        })
+        };
+        Ok(Follower { key, reader })
     }
 }
 
@@ -119,8 +128,19 @@ fn refuse_beyond(after: Option<i64>, head: i64) -> Result<(), Error> {
 }
 
 impl Follower {
-    /// The next frame. `None` when the record cannot be read: the client resumes with its last cursor.
+    /// The next frame. `None` when the caller's key is gone, or the record cannot be read: then the client resumes with
+    /// its last cursor. May be dropped while it waits without losing any.
     pub async fn next(&mut self) -> Option<Frame> {
+        tokio::select! {
+            biased;
+            () = self.key.gone() => None,
+            frame = self.reader.next() => frame,
+        }
+    }
+}
+
+impl Reader {
+    async fn next(&mut self) -> Option<Frame> {
         loop {
             while let Some(event) = self.read.pop_front() {
                 if event.visibility == Visibility::Public {

@@ -18,7 +18,8 @@ impl App {
         Ok(listed.collect())
     }
 
-    /// Makes an application key, or rotates the one of this name: the old one stops at its next request.
+    /// Makes an application key, or rotates the one of this name: the old one stops at its next request, and streams
+    /// that it opened end.
     pub async fn key_put(&self, id: &str) -> Result<KeyMade, Error> {
         check_id(id)?;
         if !is_puttable_key_id(id) {
@@ -38,10 +39,12 @@ impl App {
             created_at: now(),
         };
         self.store().principal_put(&row).await?;
+        self.key_watches().end(id);
+        tracing::info!(key = row.id, role = row.role, rotated = old.is_some(), "key made");
         Ok(KeyMade { id: row.id, created_at: row.created_at, key, rotated: old.is_some() })
     }
 
-    /// Deletes an application key: it stops at its next request.
+    /// Deletes an application key: it stops at its next request, and streams that it opened end.
     pub async fn key_delete(&self, id: &str) -> Result<(), Error> {
         check_id(id)?;
         let row = self.store().principal_get(id).await?;
@@ -52,7 +55,10 @@ impl App {
                 row.role
             )));
         }
-        Ok(self.store().principal_delete(id).await?)
+        self.store().principal_delete(id).await?;
+        self.key_watches().end(id);
+        tracing::info!(key = id, role = row.role, "key removed");
+        Ok(())
     }
 }
 

@@ -11,6 +11,7 @@ mod event;
 mod key;
 mod model;
 mod session;
+mod session_list;
 mod tenant;
 mod workspace;
 
@@ -23,11 +24,13 @@ use nylorun_store::Store;
 use nylorun_turns::{Committer, Live, Scheduler};
 use nylorun_wire::model::CatalogueProvider;
 
+use access::KeyWatches;
+
 pub use error::Error;
 pub use event::{Follower, Frame, HistoryPage};
 pub use nylorun_domain as domain;
-pub use nylorun_store::StoredEvent;
-pub use session::{Effects, SessionQuery};
+pub use nylorun_store::{Effects, SessionPlace, StoredEvent};
+pub use session_list::{SessionQuery, SessionsFound};
 pub use tenant::Checks;
 
 /// What the use cases work with.
@@ -66,13 +69,14 @@ pub struct App(Arc<Inner>);
 struct Inner {
     parts: Parts,
     committer: Committer,
+    key_watches: KeyWatches,
 }
 
 impl App {
     /// The use cases over these parts.
     pub fn new(parts: Parts) -> Self {
         let committer = Committer::new(parts.store.clone(), parts.live.clone());
-        Self(Arc::new(Inner { parts, committer }))
+        Self(Arc::new(Inner { parts, committer, key_watches: KeyWatches::default() }))
     }
 
     /// The tenant.
@@ -95,5 +99,9 @@ impl App {
 
     fn committer(&self) -> &Committer {
         &self.0.committer
+    }
+
+    fn key_watches(&self) -> &KeyWatches {
+        &self.0.key_watches
     }
 }

@@ -12,14 +12,16 @@ use nylorun_wire::model::{CatalogueProvider, ModelAuth, ModelChoice, ModelView, 
 use crate::{App, Error};
 
 const CUSTOM: &str = "custom";
+/// Provider and model under which the built-in fixture is shown and chosen.
+const FIXTURE: &str = "fixture";
 
 impl App {
     /// The tenant's model, as it is set.
     pub async fn model_view(&self) -> Result<ModelView, Error> {
         if self.store().setting_get(FIXTURE_MODEL).await?.is_some() {
             return Ok(ModelView::Configured {
-                provider: "fixture".to_owned(),
-                model: "fixture".to_owned(),
+                provider: FIXTURE.to_owned(),
+                model: FIXTURE.to_owned(),
                 auth_type: "api_key".to_owned(),
                 base_url: None,
                 settings: None,
@@ -71,14 +73,20 @@ impl App {
             settings: choice.settings.map_or_else(|| Json::from_trusted("{}"), |settings| settings.document),
             key,
         };
+        let (provider, model) = (put.provider.clone(), put.model.clone());
         self.parts().vault.put(put).await.map_err(|error| match error {
             KeysError::Unavailable(message) => Error::Unavailable { message },
             KeysError::Unreadable => Error::Internal { message: error.to_string() },
-        })
+        })?;
+        tracing::info!(provider, model, "model set");
+        Ok(())
     }
 
-    /// Makes another stored provider the tenant's model.
+    /// Makes another stored provider, or the fixture, the tenant's model. Stored keys stay.
     pub async fn model_select(&self, body: SelectModel) -> Result<ModelView, Error> {
+        if body.provider == FIXTURE {
+            return self.select_fixture(&body).await;
+        }
         self.check_model(&body.provider, &body.model, body.base_url.as_deref())?;
         let stored = self.store().provider_list().await?.into_iter().find(|row| row.provider == body.provider);
         if stored.is_some_and(|row| row.base_url != body.base_url) {
@@ -89,13 +97,31 @@ impl App {
         }
         let selected = self.store().provider_select(&body.provider, &body.model, body.base_url.as_deref(), now()).await;
         match selected {
-            Ok(()) => self.model_view().await,
+            Ok(()) => {
+                tracing::info!(provider = body.provider, model = body.model, "model selected");
+                self.model_view().await
+            }
             Err(WriteError::Guard(NO_PROVIDER)) => Err(Error::conflict(format!(
                 "no credential is stored for {}; set one with PUT /v1/tenant/model",
                 body.provider
             ))),
             Err(error) => Err(error.into()),
         }
+    }
+
+    async fn select_fixture(&self, body: &SelectModel) -> Result<ModelView, Error> {
+        let refuse = |name: &str, message: &str| {
+            Err(Error::Invalid(Problems::one(ProblemCode::Custom, &Path::ROOT.name(name), message)))
+        };
+        if body.model != FIXTURE {
+            return refuse("model", "provider fixture has one model: fixture");
+        }
+        if body.base_url.is_some() {
+            return refuse("baseUrl", "provider fixture has no endpoint; leave baseUrl out");
+        }
+        self.store().setting_put(FIXTURE_MODEL, "true").await?;
+        tracing::info!(provider = FIXTURE, model = FIXTURE, "model selected");
+        self.model_view().await
     }
 
     /// Providers and models that this build knows.

@@ -3,36 +3,18 @@
 use nylorun_domain::caller::Caller;
 use nylorun_domain::change::{EffectRow, SessionChange};
 use nylorun_domain::check::{Path, ProblemCode, Problems};
-use nylorun_domain::id::{AgentId, SessionId};
+use nylorun_domain::id::{SessionId, is_addressable};
 use nylorun_domain::json::Json;
 use nylorun_domain::manifest::{AgentManifest, pin_workspace, sandbox_json};
 use nylorun_domain::sandbox::{SandboxConfig, SandboxDefault, SandboxRequest};
 use nylorun_domain::session::{SandboxSource, Session, Status};
 use nylorun_domain::workspace::WorkspaceSpec;
-use nylorun_store::{AgentRow, SessionFilter, WriteError};
+use nylorun_store::{AgentRow, WriteError};
 use nylorun_turns::{Updated, now};
 use nylorun_wire::code::Code;
-use nylorun_wire::session::{OpenSession, PinnedManifest, SandboxChoice, SessionView, Summary, UncertainEffect};
+use nylorun_wire::session::{OpenSession, PinnedManifest, SandboxChoice, SessionView, UncertainEffect};
 
 use crate::{App, Error};
-
-/// Which sessions are asked for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SessionQuery {
-    /// Only those of this agent.
-    pub agent: Option<AgentId>,
-    /// Only those that have such effects.
-    pub effects: Effects,
-}
-
-/// Which effects a session must have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Effects {
-    /// Any, or none.
-    Any,
-    /// One at least of which nobody knows whether it happened, of whatever turn.
-    Uncertain,
-}
 
 impl App {
     /// Opens a session, or attaches vaults to one that was opened with the same body.
@@ -57,30 +39,6 @@ impl App {
     /// The session view.
     pub async fn session_view(&self, caller: &Caller, id: &SessionId) -> Result<SessionView, Error> {
         self.view(self.session(caller, id).await?).await
-    }
-
-    /// Sessions, newest first; a subject sees its own.
-    pub async fn session_list(&self, caller: &Caller, query: &SessionQuery) -> Result<Vec<Summary>, Error> {
-        let SessionQuery { agent, effects } = query;
-        let filter = match (effects, caller.only_owner(), agent) {
-            // The fewest first: what is left of them is chosen below.
-            (Effects::Uncertain, _, _) => SessionFilter::Uncertain,
-            (Effects::Any, Some(user), _) => SessionFilter::User(user.clone()),
-            (Effects::Any, None, Some(agent)) => SessionFilter::Agent(agent.clone()),
-            (Effects::Any, None, None) => SessionFilter::All,
-        };
-        let sessions = self.store().session_list(&filter).await?;
-        let wanted = sessions.into_iter().filter(|session| {
-            caller.sees_owner(&session.owner_user_id) && agent.as_ref().is_none_or(|agent| session.agent_id == *agent)
-        });
-        let summaries = wanted.map(|session| Summary {
-            id: session.id,
-            agent_id: session.agent_id,
-            owner_user_id: session.owner_user_id,
-            status: session.status.as_str().to_owned(),
-            active_turn_id: session.active_turn_id,
-        });
-        Ok(summaries.collect())
     }
 
     /// The manifest that the session pinned.
@@ -155,6 +113,9 @@ impl App {
         id: &SessionId,
         body: &OpenSession,
     ) -> Result<(Session, AgentManifest), Error> {
+        if !is_addressable(id.as_str()) {
+            return Err(Error::unaddressable("id", id.as_str()));
+        }
         let agent = self.store().agent_get(&body.agent_id).await?;
         let agent = agent.ok_or_else(|| Error::not_found("Definition not found"))?;
         refuse_vaults(body)?;

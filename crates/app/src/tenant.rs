@@ -41,7 +41,7 @@ impl App {
             path: self.parts().host.path.clone(),
             store_ok: true,
             scheduler_ok: true,
-            model_ok: model != ModelView::Unconfigured,
+            model_ok: model != ModelView::Unconfigured && self.parts().vault.opens().await.is_ok(),
             schema_ok: true,
             model,
             agents,

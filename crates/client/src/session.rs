@@ -110,6 +110,19 @@ pub enum SessionStatus {
 }
 
 impl SessionStatus {
+    /// All that this client knows.
+    pub const KNOWN: &'static [Self] = &[
+        Self::Idle,
+        Self::Runnable,
+        Self::Running,
+        Self::Waiting,
+        Self::Paused,
+        Self::Uncertain,
+        Self::Completed,
+        Self::Failed,
+        Self::Cancelled,
+    ];
+
     /// The status as the wire has it.
     pub fn as_str(&self) -> &str {
         match self {
@@ -129,18 +142,8 @@ impl SessionStatus {
 
 impl From<&str> for SessionStatus {
     fn from(name: &str) -> Self {
-        match name {
-            "idle" => Self::Idle,
-            "runnable" => Self::Runnable,
-            "running" => Self::Running,
-            "waiting" => Self::Waiting,
-            "paused" => Self::Paused,
-            "uncertain" => Self::Uncertain,
-            "completed" => Self::Completed,
-            "failed" => Self::Failed,
-            "cancelled" => Self::Cancelled,
-            other => Self::Other(other.to_owned()),
-        }
+        let known = Self::KNOWN.iter().find(|known| known.as_str() == name);
+        known.cloned().unwrap_or_else(|| Self::Other(name.to_owned()))
     }
 }
 
@@ -218,12 +221,14 @@ pub struct UncertainEffect {
 pub struct SessionFilter {
     /// Page size, 1 to 200.
     pub limit: u16,
-    /// `nextCursor` of the page before.
+    /// `nextCursor` of the page before, which had the same filter.
     pub cursor: Option<String>,
     /// Only of this agent.
     pub agent_id: Option<String>,
     /// Only in this status.
     pub status: Option<SessionStatus>,
+    /// Only of this person; not for a key that acts for a person itself.
+    pub owner_user_id: Option<String>,
     /// Only with such effects.
     pub effects: Effects,
 }
@@ -238,11 +243,20 @@ pub enum Effects {
     Uncertain,
 }
 
+impl SessionFilter {
+    /// Whether a listed session belongs to the list, as far as it says so itself: it does not tell its effects.
+    pub(crate) fn leaves(&self, session: &SessionSummary) -> bool {
+        self.agent_id.as_ref().is_none_or(|agent| *agent == session.agent_id)
+            && self.status.as_ref().is_none_or(|status| *status == session.status)
+            && self.owner_user_id.as_ref().is_none_or(|owner| *owner == session.owner_user_id)
+    }
+}
+
 /// A page of sessions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionPage {
-    /// Newest first.
+    /// Newest first; perhaps fewer than the limit, also where more follow.
     pub sessions: Vec<SessionSummary>,
     /// For the next page, or nothing when this is the last.
     #[serde(default)]

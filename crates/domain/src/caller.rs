@@ -46,6 +46,8 @@ const RETIRED_SCOPES: [&str; 2] = ["vaults:own", "tenant:settings"];
 pub struct Principal {
     /// The key's name.
     pub key_id: String,
+    /// SHA-256 of the key, lower-case hexadecimal: another one after a rotation, which keeps the name.
+    pub key_hash: String,
     /// What it is for.
     pub role: Role,
 }
@@ -240,7 +242,7 @@ mod tests {
     use super::*;
 
     fn key(role: Role) -> Principal {
-        Principal { key_id: "k".to_owned(), role }
+        Principal { key_id: "k".to_owned(), key_hash: "0".repeat(64), role }
     }
 
     #[test]

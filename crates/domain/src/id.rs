@@ -38,6 +38,12 @@ impl fmt::Display for IdError {
 
 impl std::error::Error for IdError {}
 
+/// Whether a URL can carry this id as a segment of its path. `.` and `..` are steps to whoever reads or normalizes a
+/// URL, also when they are percent-encoded, so that no client could reach what is named like this.
+pub fn is_addressable(id: &str) -> bool {
+    !matches!(id, "." | "..")
+}
+
 fn check(text: &str) -> Result<(), IdError> {
     if text.is_empty() {
         Err(IdError::Empty)
@@ -113,7 +119,7 @@ ids! {
 
 #[cfg(test)]
 mod tests {
-    use super::{IdError, SessionId};
+    use super::{IdError, SessionId, is_addressable};
 
     #[test]
     fn an_id_is_short_text_without_control_characters() {
@@ -128,6 +134,13 @@ mod tests {
             (&format!("{longest}x"), Some(IdError::TooLong)),
         ] {
             assert_eq!(SessionId::parse(text).map(|id| id.as_str().to_owned()).err(), refused, "{text}");
+        }
+    }
+
+    #[test]
+    fn an_id_that_is_a_step_of_a_path_cannot_be_addressed() {
+        for (id, addressable) in [(".", false), ("..", false), ("...", true), ("a/..", true), (".a", true)] {
+            assert_eq!(is_addressable(id), addressable, "{id}");
         }
     }
 }

@@ -11,6 +11,7 @@ pub mod event;
 pub mod grammar;
 pub mod hash;
 pub mod id;
+pub mod image;
 pub mod json;
 pub mod manifest;
 pub mod model;

@@ -1,6 +1,7 @@
 //! A model call and its answer, in terms of no provider (engine b.6, b.10, e.12).
 
 use crate::id::CallId;
+use crate::image::Image;
 use crate::json::{Json, Text};
 
 /// Everything that a model is asked with.
@@ -19,12 +20,27 @@ pub struct Prompt {
 /// One item of the conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PromptItem {
-    /// What the person said: one or more texts.
-    User(Vec<Text>),
+    /// What the person said: one or more parts.
+    User(Vec<UserPart>),
     /// What the model answered earlier.
     Assistant(Candidate),
     /// What the tools of the answer before this item gave, in the order of its calls.
     ToolResults(Vec<ToolResult>),
+}
+
+/// A part of what a person said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum UserPart {
+    /// Text, also that of a text file.
+    Text(Text),
+    /// A picture.
+    Image(Image),
+}
+
+impl<T: Into<Text>> From<T> for UserPart {
+    fn from(text: T) -> Self {
+        Self::Text(text.into())
+    }
 }
 
 /// A tool as the model sees it.
@@ -84,11 +100,11 @@ impl Candidate {
 pub enum OutputPart {
     /// Text for the person.
     Text(Text),
-    /// The model's own reasoning; replayed only to the same provider and model.
+    /// The model's own reasoning; replayed only to the same provider and model. No event and no view shows it.
     Reasoning {
         /// Its text, perhaps empty.
         text: Text,
-        /// What the provider wants back with it, verbatim.
+        /// What the provider wants back with it, or with the part after it. Only its adapter knows the shape.
         signature: Option<Json>,
     },
     /// A tool to call.
@@ -157,7 +173,7 @@ impl FinishReason {
 /// A provider's model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelRef {
-    /// The provider's id: `anthropic`, `custom`, `fixture`.
+    /// The provider's id: `anthropic`, `openai`, `google`, `openrouter`, `custom`, `fixture`.
     pub provider: String,
     /// The model's id at that provider.
     pub model: String,
@@ -172,7 +188,7 @@ pub struct Window {
     pub output: i64,
 }
 
-/// What one model call used. Counts are tokens.
+/// What one model call used, all its attempts together. Counts are tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     /// Input, cached input not counted.
@@ -189,6 +205,22 @@ pub struct Usage {
     pub total: i64,
     /// Cost in billionths of a US dollar, when the model's price is known.
     pub cost_nano_usd: Option<i64>,
+}
+
+impl Usage {
+    /// What two attempts used together. Their cost is known when both are.
+    pub fn plus(self, other: Self) -> Self {
+        let costs = self.cost_nano_usd.zip(other.cost_nano_usd);
+        Self {
+            input: self.input.saturating_add(other.input),
+            output: self.output.saturating_add(other.output),
+            cached: self.cached.saturating_add(other.cached),
+            cache_write: self.cache_write.saturating_add(other.cache_write),
+            reasoning: self.reasoning.saturating_add(other.reasoning),
+            total: self.total.saturating_add(other.total),
+            cost_nano_usd: costs.map(|(one, two)| one.saturating_add(two)),
+        }
+    }
 }
 
 /// What became of a model call.
@@ -274,4 +306,22 @@ pub struct ToolResult {
     pub name: String,
     /// What it gave.
     pub outcome: crate::tool::ToolOutcome,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_attempts_used_adds_up_and_an_unknown_cost_stays_unknown() {
+        let one =
+            Usage { input: 1, output: 2, cached: 3, cache_write: 4, reasoning: 1, total: 10, cost_nano_usd: Some(5) };
+        let twice =
+            Usage { input: 2, output: 4, cached: 6, cache_write: 8, reasoning: 2, total: 20, cost_nano_usd: Some(10) };
+        assert_eq!(one.plus(one), twice);
+        let unpriced = Usage { cost_nano_usd: None, ..one };
+        assert_eq!(one.plus(unpriced), Usage { cost_nano_usd: None, ..twice });
+        let most = Usage { total: i64::MAX, ..one };
+        assert_eq!(most.plus(one).total, i64::MAX);
+    }
 }

@@ -1,9 +1,9 @@
 //! What the model is asked with: instructions, tools and the conversation so far.
 
 use nylorun_domain::hash::sha256_hex;
-use nylorun_domain::json::{Json, Text, Value};
+use nylorun_domain::json::{Json, Value};
 use nylorun_domain::manifest::AgentManifest;
-use nylorun_domain::model::{OutputPart, Prompt, PromptItem, ToolCall, ToolInput, ToolResult, ToolSpec};
+use nylorun_domain::model::{OutputPart, Prompt, PromptItem, ToolCall, ToolInput, ToolResult, ToolSpec, UserPart};
 use nylorun_domain::tool::ToolOutcome;
 use nylorun_domain::transcript::{Entry, Input};
 
@@ -62,12 +62,12 @@ impl Conversation {
 
 fn prompt_item(entry: Entry) -> Option<PromptItem> {
     match entry {
-        Entry::Input(Input::Content(text)) => Some(PromptItem::User(vec![text])),
+        Entry::Input(Input::Content(text)) => Some(PromptItem::User(vec![text.into()])),
         Entry::Input(Input::Data(data)) => {
             // Printed anew, so that it reads the same before and after the record kept it.
-            Some(PromptItem::User(vec![Text::from(data.value().to_json().as_str())]))
+            Some(PromptItem::User(vec![data.value().to_json().as_str().into()]))
         }
-        Entry::Input(Input::Parts(texts)) => Some(PromptItem::User(texts)),
+        Entry::Input(Input::Parts(texts)) => Some(PromptItem::User(texts.into_iter().map(UserPart::Text).collect())),
         Entry::Candidate { candidate, .. } => Some(PromptItem::Assistant(candidate)),
         Entry::ToolResults(results) => Some(PromptItem::ToolResults(results)),
         // The answer before it says the same.
@@ -97,9 +97,7 @@ fn frame_form(prompt: &Prompt) -> Value {
 
 fn item_form(item: &PromptItem) -> Value {
     match item {
-        PromptItem::User(texts) => {
-            Value::object([("user", Value::Array(texts.iter().cloned().map(Value::from).collect()))])
-        }
+        PromptItem::User(parts) => Value::object([("user", Value::Array(parts.iter().map(user_form).collect()))]),
         PromptItem::Assistant(candidate) => Value::object([
             ("assistant", Value::Array(candidate.parts.iter().map(part_form).collect())),
             ("provider", Value::from(candidate.model.provider.as_str())),
@@ -108,6 +106,13 @@ fn item_form(item: &PromptItem) -> Value {
         PromptItem::ToolResults(results) => {
             Value::object([("toolResults", Value::Array(results.iter().map(result_form).collect()))])
         }
+    }
+}
+
+fn user_form(part: &UserPart) -> Value {
+    match part {
+        UserPart::Text(text) => Value::from(text.clone()),
+        UserPart::Image(image) => Value::object([("image", Value::from(sha256_hex(image.bytes())))]),
     }
 }
 

@@ -1,8 +1,10 @@
 //! Counting characters of a prompt, for estimates of its tokens.
 
-use nylorun_domain::json::Text;
-use nylorun_domain::model::{OutputPart, Prompt, PromptItem, ToolInput, ToolResult};
+use nylorun_domain::model::{OutputPart, Prompt, PromptItem, ToolInput, ToolResult, UserPart};
 use nylorun_domain::tool::ToolOutcome;
+
+/// What a picture counts as: about 1,200 tokens, as providers count one of a usual size.
+const IMAGE_CHARS: usize = 4_800;
 
 /// Characters (UTF-16 units, or bytes of JSON) that a prompt holds.
 pub(crate) fn prompt_chars(prompt: &Prompt) -> usize {
@@ -32,9 +34,16 @@ pub(crate) fn part_chars(part: &OutputPart) -> usize {
 
 fn item_chars(item: &PromptItem) -> usize {
     match item {
-        PromptItem::User(texts) => texts.iter().map(Text::utf16_len).sum(),
+        PromptItem::User(parts) => parts.iter().map(user_chars).sum(),
         PromptItem::Assistant(candidate) => candidate.parts.iter().map(part_chars).sum(),
         PromptItem::ToolResults(results) => results.iter().map(result_chars).sum(),
+    }
+}
+
+fn user_chars(part: &UserPart) -> usize {
+    match part {
+        UserPart::Text(text) => text.utf16_len(),
+        UserPart::Image(_) => IMAGE_CHARS,
     }
 }
 

@@ -22,12 +22,30 @@ pub(crate) struct Fault {
     pub(crate) retry_after: Option<Duration>,
     /// Tokens that it reported all the same.
     pub(crate) usage: Option<Usage>,
+    /// What the provider found fault with.
+    pub(crate) with: With,
+}
+
+/// What a provider found fault with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum With {
+    /// The call.
+    Call,
+    /// The reasoning of earlier answers that the call sent back: it belongs to another account, say.
+    Replay,
 }
 
 impl Fault {
     /// A fault of this code, retryable when its kind may pass.
     pub(crate) fn new(code: ModelFailureCode, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), retryable: may_pass(code), retry_after: None, usage: None }
+        Self {
+            code,
+            message: message.into(),
+            retryable: may_pass(code),
+            retry_after: None,
+            usage: None,
+            with: With::Call,
+        }
     }
 
     /// A fault that may pass: a broken connection, say.
@@ -45,11 +63,12 @@ impl Fault {
     pub(crate) fn said(status: Option<u16>, kind: &str, message: &str) -> Self {
         let words = format!("{kind} {message}").to_lowercase();
         let (code, retryable) = classify(status, &words);
+        let replay = code == ModelFailureCode::InvalidRequest && REPLAY.iter().any(|word| words.contains(word));
         let message = if message.is_empty() { kind } else { message };
         let status = status.map(|status| format!("HTTP {status}"));
         let message = Some(clipped(message)).filter(|message| !message.is_empty());
         let message = [status, message].into_iter().flatten().collect::<Vec<_>>().join(": ");
-        Self { retryable, ..Self::new(code, message) }
+        Self { retryable, with: if replay { With::Replay } else { With::Call }, ..Self::new(code, message) }
     }
 
     /// The fault without the secret, should the provider have echoed it.
@@ -117,7 +136,8 @@ const OVERFLOW: &[&str] = &[
     "reduce the length of the messages",
     "request_too_large",
 ];
-const RATE_LIMIT: &[&str] = &["rate limit", "rate_limit", "ratelimit", "too many requests", "tokens per minute"];
+const RATE_LIMIT: &[&str] =
+    &["rate limit", "rate_limit", "ratelimit", "too many requests", "tokens per minute", "resource_exhausted"];
 const QUOTA: &[&str] = &[
     "insufficient_quota",
     "quota",
@@ -129,7 +149,7 @@ const QUOTA: &[&str] = &[
     "spend limit",
     "usage limit",
 ];
-const OVERLOADED: &[&str] = &["overloaded", "at capacity", "over capacity", "service unavailable"];
+const OVERLOADED: &[&str] = &["overloaded", "at capacity", "over capacity", "service unavailable", "slow_down"];
 const TIMEOUT: &[&str] = &["timeout", "timed out"];
 const CONTENT_POLICY: &[&str] = &[
     "content_filter",
@@ -138,6 +158,9 @@ const CONTENT_POLICY: &[&str] = &[
     "content policy",
     "content management policy",
     "moderation",
+    "usage polic",
+    "safety system",
+    "prohibited_content",
 ];
 const AUTH: &[&str] = &[
     "invalid_api_key",
@@ -148,6 +171,20 @@ const AUTH: &[&str] = &[
     "authentication",
     "unauthorized",
     "permission_error",
+];
+/// What providers call the reasoning that they want back.
+const REPLAY: &[&str] = &[
+    "encrypted_content",
+    "encrypted content",
+    "thought signature",
+    "thought_signature",
+    "thoughtsignature",
+    "thinking block",
+    "redacted_thinking",
+    "`thinking`",
+    "reasoning_details",
+    "remove the reasoning_content",
+    "of type 'reasoning'",
 ];
 const TRANSIENT: &[&str] = &["internal server error", "server_error", "api_error", "internal_error"];
 
@@ -204,6 +241,18 @@ mod tests {
             let fault = Fault::said(status, kind, message);
             assert_eq!((fault.code, fault.retryable), (code, retryable), "{status:?} {kind} {message}");
         }
+    }
+
+    #[test]
+    fn a_refusal_of_earlier_reasoning_is_told_apart() {
+        let with = |status, kind: &str, message: &str| Fault::said(status, kind, message).with;
+        let refused = "The encrypted content for item rs_1 could not be verified.";
+        assert_eq!(with(Some(400), "invalid_encrypted_content", refused), With::Replay);
+        let refused = "messages.1.content.0: Invalid `signature` in `thinking` block";
+        assert_eq!(with(Some(400), "invalid_request_error", refused), With::Replay);
+        assert_eq!(with(Some(400), "INVALID_ARGUMENT", "Corrupted thought signature."), With::Replay);
+        assert_eq!(with(Some(400), "invalid_request_error", "thinking.type.disabled is not supported"), With::Call);
+        assert_eq!(with(Some(529), "overloaded_error", "thinking blocks everywhere"), With::Call);
     }
 
     #[test]

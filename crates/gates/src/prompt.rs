@@ -1,9 +1,12 @@
 //! What every adapter says in the same words.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use nylorun_domain::hash::sha256_hex;
-use nylorun_domain::id::{CallId, InvocationId};
+use nylorun_domain::id::{CallId, InvocationId, SessionId};
+use nylorun_domain::image::Image;
 use nylorun_domain::json::{Json, Text, Value};
-use nylorun_domain::model::Prompt;
+use nylorun_domain::model::{Prompt, ToolInput};
 use nylorun_domain::tool::ToolOutcome;
 use serde_json::value::RawValue;
 
@@ -27,17 +30,82 @@ pub(crate) fn outcome_text(outcome: &ToolOutcome) -> String {
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => outgoing(output),
         },
         ToolOutcome::Failed { code, message } => {
-            let error = Value::object([("code", Value::from(code.as_str())), ("message", message.as_str().into())]);
-            Value::object([("error", error)]).to_json().as_str().to_owned()
+            Value::object([("error", error(code, message))]).to_json().as_str().to_owned()
         }
     }
+}
+
+/// What a model is told of a failed tool call.
+pub(crate) fn error(code: &str, message: &str) -> Value {
+    Value::object([("code", Value::from(code)), ("message", Value::from(message))])
+}
+
+/// What stands for a message without any text, where an API refuses that.
+pub(crate) const NOTHING: &str = "(empty)";
+
+/// A picture's bytes as base64.
+pub(crate) fn base64(image: &Image) -> String {
+    STANDARD.encode(image.bytes())
+}
+
+/// A picture as a URL that holds it.
+pub(crate) fn data_url(image: &Image) -> String {
+    format!("data:{};base64,{}", image.format().media_type(), base64(image))
+}
+
+/// A tool's input for an API that takes objects alone.
+pub(crate) fn object_input(input: &ToolInput) -> Box<RawValue> {
+    match input {
+        ToolInput::Json(json) if json.as_str().starts_with('{') => raw(json),
+        ToolInput::Json(json) => raw_text(format!(r#"{{"input":{}}}"#, raw(json).get())),
+        ToolInput::Malformed(text) => raw_text(malformed(text)),
+    }
+}
+
+/// A tool's input as text that is JSON: servers that render it into the prompt refuse anything else.
+pub(crate) fn input_text(input: &ToolInput) -> String {
+    match input {
+        ToolInput::Json(json) => outgoing(json),
+        ToolInput::Malformed(text) => malformed(text),
+    }
+}
+
+fn malformed(text: &Text) -> String {
+    let written = Value::from(text.lossy().into_owned());
+    Value::object([("malformed", written)]).to_json().as_str().to_owned()
+}
+
+/// A call id in letters, digits, `_` and `-`, at most 64 of them, since APIs refuse more and another provider's ids
+/// may hold more.
+pub(crate) fn plain_call_id(id: &CallId) -> String {
+    let id = id.as_str();
+    if id.len() > MAX_CALL_ID {
+        return format!("call_{}", &sha256_hex(id.as_bytes())[..32]);
+    }
+    id.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' }).collect()
+}
+
+/// Longest call id that every API takes, in characters.
+const MAX_CALL_ID: usize = 64;
+
+/// What a provider may know a session by: enough to find its cached prompts again, and not the session's own id.
+pub(crate) fn cache_key(session: &SessionId) -> String {
+    sha256_hex(session.as_str().as_bytes())[..32].to_owned()
 }
 
 /// A call id for a model that gave none, or gave one twice: the same at each reading of the same answer.
 pub(crate) fn made_call_id(invocation: &InvocationId, at: usize) -> CallId {
     let digest = sha256_hex(invocation.as_str().as_bytes());
-    CallId::from_trusted(format!("call_{}_{at}", &digest[..16]))
+    CallId::from_trusted(format!("{MADE}{}_{at}", &digest[..16]))
 }
+
+/// Whether this id was made here, so that the provider knows nothing of it.
+pub(crate) fn is_made(id: &CallId) -> bool {
+    id.as_str().starts_with(MADE)
+}
+
+/// How ids that are made here begin.
+const MADE: &str = "call_";
 
 /// JSON text for a provider: as written, but with U+FFFD in the place of lone surrogates, which many refuse.
 pub(crate) fn outgoing(json: &Json) -> String {
@@ -83,6 +151,15 @@ mod tests {
         assert_eq!(outgoing(&written), "{\"a\u{fffd}\":[\"x\u{fffd}y\",\"𝄞\",1.0]}");
         let plain = Json::parse(r#"{ "a" : "\u0000" }"#).unwrap();
         assert_eq!(outgoing(&plain), r#"{ "a" : "\u0000" }"#);
+    }
+
+    #[test]
+    fn call_ids_of_others_are_made_plain() {
+        let plain = |id: &str| plain_call_id(&CallId::from_trusted(id));
+        assert_eq!(plain("call|é_1-x"), "call___1-x");
+        assert_eq!(plain(&"a".repeat(64)), "a".repeat(64));
+        assert_eq!(plain(&"a".repeat(65)).len(), 37);
+        assert_ne!(plain(&"a".repeat(65)), plain(&"a".repeat(66)));
     }
 
     #[test]

@@ -67,10 +67,12 @@ pub enum KekProblem {
         owner: u32,
     },
     /// It holds something else than 32 bytes as base64.
-    #[error("the vault key must be exactly 32 bytes as base64; restore it from a backup")]
+    #[error(
+        "the vault key must be exactly 32 bytes as base64; restore it from a backup, or remove it if there is none"
+    )]
     Malformed,
     /// Its bytes are all zero.
-    #[error("the vault key is all zeros, which is no key; restore it from a backup")]
+    #[error("the vault key is all zeros, which is no key; restore it from a backup, or remove it if there is none")]
     Zero,
     /// The file system refused.
     #[error("the vault key cannot be used: {0}")]

@@ -6,6 +6,8 @@ pub mod kek;
 
 pub mod envelope;
 
+pub mod sealed;
+
 pub mod model;
 
 mod random;

@@ -2,16 +2,14 @@
 
 use std::sync::Arc;
 
-use nylorun_domain::id::TenantId;
 use nylorun_domain::json::Json;
 use nylorun_ports::BoxFuture;
 use nylorun_ports::model_vault::{ModelPut, ModelVault};
 use nylorun_ports::models::{KeysError, ModelAccess, ModelKeys, ProviderAccess};
-use nylorun_ports::secret::Secret;
 use nylorun_store::{FIXTURE_MODEL, ProviderRow, SealedColumns, Store};
 
-use crate::envelope::{Binding, Sealed};
 use crate::kek::Kek;
+use crate::sealed::{binding, open};
 
 /// Providers' keys in the store, sealed with this host's vault key.
 pub struct ModelSecrets {
@@ -31,21 +29,13 @@ impl ModelSecrets {
             return Ok(ModelAccess::Fixture);
         }
         let Some(row) = self.store.provider_active().await.map_err(unavailable)? else { return Ok(ModelAccess::None) };
-        let binding = binding(self.store.tenant(), &row.provider, row.base_url.as_deref());
-        let sealed = Sealed {
-            kek_id: row.sealed.kek_id,
-            wrapped_key: row.sealed.wrapped_dek,
-            nonce: row.sealed.nonce,
-            ciphertext: row.sealed.ciphertext,
-        };
-        let opened = self.kek.open(&sealed, &binding).map_err(|_| KeysError::Unreadable)?;
-        let key = std::str::from_utf8(&opened).map_err(|_| KeysError::Unreadable)?;
+        let key = open(&self.kek, self.store.tenant(), &row).map_err(|_| KeysError::Unreadable)?;
         Ok(ModelAccess::Provider(ProviderAccess {
             provider: row.provider,
             model: row.model,
             base_url: row.base_url,
             settings: Json::from_trusted(row.settings),
-            key: Secret::new(key),
+            key,
         }))
     }
 
@@ -71,12 +61,6 @@ impl ModelSecrets {
     }
 }
 
-/// A key that is moved to another tenant's or provider's row, or pointed at another endpoint, does not open (engine
-/// e.8).
-fn binding(tenant: &TenantId, provider: &str, base_url: Option<&str>) -> Binding {
-    Binding::new("nylorun.model-key", &[tenant.as_str(), provider, "api_key", base_url.unwrap_or("")])
-}
-
 fn unavailable(error: impl std::fmt::Display) -> KeysError {
     KeysError::Unavailable(error.to_string())
 }
@@ -90,5 +74,9 @@ impl ModelKeys for ModelSecrets {
 impl ModelVault for ModelSecrets {
     fn put(&self, put: ModelPut) -> BoxFuture<'_, Result<(), KeysError>> {
         Box::pin(self.write(put))
+    }
+
+    fn opens(&self) -> BoxFuture<'_, Result<(), KeysError>> {
+        Box::pin(async { self.read().await.map(drop) })
     }
 }

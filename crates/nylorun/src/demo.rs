@@ -92,7 +92,8 @@ async fn turn(runtime: &Runtime, args: &DemoArgs) -> Result<(), Failure> {
 
 /// The model that answers, and what it is asked.
 async fn choose_model(tenant: &TenantClient, args: &DemoArgs) -> Result<String, Failure> {
-    let Some(model) = args.model.clone().or_else(model_of_environment) else {
+    let chosen = args.model.clone().or_else(model_of_environment).filter(|model| model.provider != "fixture");
+    let Some(model) = chosen else {
         tenant.seed(&Seed::FixtureModel).await?;
         say("model     the built-in fixture (no key needed); --model PROVIDER/MODEL uses a real one")?;
         return Ok(SCRIPT.to_owned());

@@ -7,12 +7,15 @@ use nylorun_domain::caller::Role;
 use nylorun_domain::grammar::is_puttable_key_id;
 use nylorun_domain::hash::sha256_hex;
 use nylorun_domain::id::TenantId;
+use nylorun_keys::kek::{Kek, KekError, KekProblem};
+use nylorun_keys::sealed::{self, Opens, SealedSecret};
+use nylorun_store::db::OlderSchema;
 use nylorun_store::{NewTenant, PrincipalRow, Store};
 use nylorun_turns::{fresh_key, now, ulid};
 use serde::Serialize;
 
 use crate::cli::{Failure, KeyRole};
-use crate::config::database_url;
+use crate::config::database_of_process;
 use crate::home::Home;
 use crate::runtime::open_database;
 
@@ -102,13 +105,68 @@ pub(crate) async fn key_rm(home: &Path, id: &str) -> Result<(), Failure> {
     Ok(())
 }
 
+/// A sealed secret, by what it belongs to. Never the secret itself.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ListedSecret {
+    /// The model provider whose key it is.
+    pub(crate) provider: String,
+    /// The vault key that sealed it: SHA-256, lower-case hexadecimal.
+    pub(crate) kek_id: String,
+    /// Whether the home's vault key opens it.
+    pub(crate) opens: bool,
+}
+
+impl From<SealedSecret> for ListedSecret {
+    fn from(secret: SealedSecret) -> Self {
+        let opens = secret.opens == Opens::Yes;
+        Self { provider: secret.provider, kek_id: secret.kek_id, opens }
+    }
+}
+
+/// The sealed secrets in the home's database. A database of an older version is left as it is and not looked into.
+///
+/// # Errors
+/// The database cannot be opened.
+pub(crate) async fn secret_list(path: &Path) -> Result<Vec<ListedSecret>, Failure> {
+    let home = Home::existing(path)?;
+    let store = open_with(&home, OlderSchema::Refuse).await?;
+    let listed = sealed::list(vault_key(&home)?.as_ref(), &store).await.map_err(failed)?;
+    store.db().close().await;
+    Ok(listed.into_iter().map(ListedSecret::from).collect())
+}
+
+/// Removes the sealed secrets that the home's vault key does not open, and answers which they were.
+///
+/// # Errors
+/// A server runs on the home, or the database cannot be opened.
+pub(crate) async fn secret_discard(path: &Path) -> Result<Vec<ListedSecret>, Failure> {
+    let home = Home::existing(path)?;
+    let _lock = home.lock()?;
+    let store = open_with(&home, OlderSchema::Migrate).await?;
+    let lost = sealed::discard(vault_key(&home)?.as_ref(), &store).await.map_err(failed)?;
+    store.db().close().await;
+    Ok(lost.into_iter().map(ListedSecret::from).collect())
+}
+
+/// The home's vault key; `None` when there is none.
+fn vault_key(home: &Home) -> Result<Option<Kek>, Failure> {
+    match Kek::load(&home.vault_key()) {
+        Ok(kek) => Ok(Some(kek)),
+        Err(KekError { problem: KekProblem::Missing, .. }) => Ok(None),
+        Err(error) => Err(Failure::new(error.to_string())),
+    }
+}
+
 /// The store of a home directory, also while a server runs on it: SQLite lets one writer at a time in, and keys are
 /// never cached.
 async fn open(home: &Path) -> Result<Store, Failure> {
-    let home = Home::existing(home)?;
-    let url = std::env::var("NYLORUN_DATABASE_URL").ok().filter(|url| !url.is_empty());
-    let database = url.map(|url| database_url(&url)).transpose()?.unwrap_or_else(|| home.database());
-    let db = Arc::new(open_database(&database).await?);
+    open_with(&Home::existing(home)?, OlderSchema::Migrate).await
+}
+
+async fn open_with(home: &Home, older: OlderSchema) -> Result<Store, Failure> {
+    let database = database_of_process()?.unwrap_or_else(|| home.database());
+    let db = Arc::new(open_database(&database, older).await?);
     let fresh = NewTenant {
         id: TenantId::from_trusted(format!("tn_{}", ulid())),
         name: "default".to_owned(),

@@ -1,7 +1,9 @@
 //! `nylorun migrate`: the database is brought to this version's schema, as `nylorun serve` does when it starts.
 
+use nylorun_store::db::OlderSchema;
+
 use crate::cli::{Failure, MigrateArgs};
-use crate::config::database_url;
+use crate::config::database_of_process;
 use crate::home::Home;
 use crate::runtime::open_database;
 use crate::serve::multi_thread_runtime;
@@ -11,13 +13,12 @@ use crate::serve::multi_thread_runtime;
 /// # Errors
 /// The database cannot be opened, is newer than this program, or a migration failed.
 pub(crate) fn run(args: MigrateArgs) -> Result<(), Failure> {
-    let url = std::env::var("NYLORUN_DATABASE_URL").ok().filter(|url| !url.is_empty());
-    let database = match url {
-        Some(url) => database_url(&url)?,
+    let database = match database_of_process()? {
+        Some(database) => database,
         None => Home::prepare(&args.home.directory()?)?.database(),
     };
     multi_thread_runtime()?.block_on(async {
-        let db = open_database(&database).await?;
+        let db = open_database(&database, OlderSchema::Migrate).await?;
         db.close().await;
         println_version()
     })

@@ -15,7 +15,7 @@ use crate::runtime::Runtime;
 /// The settings cannot be used, or the runtime cannot start.
 pub(crate) fn run(args: ServeArgs) -> Result<(), Failure> {
     let config = Config::of_process(&args)?;
-    log::to_stderr();
+    log::to_stderr(&config.log_filter);
     multi_thread_runtime()?.block_on(serve(&config))
 }
 
@@ -34,15 +34,15 @@ async fn serve(config: &Config) -> Result<(), Failure> {
     let runtime = Runtime::start(config).await?;
     let mut out = std::io::stdout();
     writeln!(out, "nylorun is ready at {}", runtime.url()).and_then(|()| out.flush())?;
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
-    }
-    tracing::info!("stopping");
+    let signal = tokio::select! {
+        _ = terminate.recv() => "SIGTERM",
+        _ = interrupt.recv() => "SIGINT",
+    };
+    tracing::info!(signal, turns = runtime.advancing(), grace_ms = config.stop_grace.as_millis(), "draining");
     tokio::select! {
         () = runtime.stop() => {}
         // A second signal does not wait for turns to come to rest: what they have is in the journal.
-        _ = interrupt.recv() => {}
+        _ = interrupt.recv() => tracing::warn!("a second signal: turns are left as they are"),
     }
     Ok(())
 }

@@ -25,4 +25,7 @@ pub struct ModelPut {
 pub trait ModelVault: Send + Sync {
     /// Seals the key, stores it, and makes the provider the tenant's model.
     fn put(&self, put: ModelPut) -> BoxFuture<'_, Result<(), KeysError>>;
+
+    /// Whether the key of the tenant's model opens; fine where the model needs none. The key itself stays here.
+    fn opens(&self) -> BoxFuture<'_, Result<(), KeysError>>;
 }

@@ -71,7 +71,7 @@ pub enum ModelAccess {
 /// A provider's model with the key to it.
 #[derive(Clone, Debug)]
 pub struct ProviderAccess {
-    /// `anthropic`, `custom`, …
+    /// `anthropic`, `openai`, `google`, `openrouter`, `custom`.
     pub provider: String,
     /// The model's id at the provider.
     pub model: String,

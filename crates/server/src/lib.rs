@@ -18,6 +18,7 @@ mod secure;
 mod sse;
 mod stage;
 mod stall;
+mod unreadable;
 
 pub use config::{Limits, ServerConfig, loopback_hosts};
 pub use listen::{ServeError, serve};

@@ -17,9 +17,10 @@ use crate::config::ServerConfig;
 use crate::pipeline::{MAX_BODY, respond};
 use crate::stage::{Stage, Stages};
 use crate::stall::StallGuard;
+use crate::unreadable::OwnRefusals;
 
-/// Most bytes of a request's head: a token of 16 KiB and room for the rest.
-const MAX_HEAD: usize = 64 << 10;
+/// Most bytes of a request's head: a token of 16 KiB and room for the rest. `unreadable.rs` names both limits.
+pub(crate) const MAX_HEAD: usize = 64 << 10;
 const MAX_HEADERS: usize = 100;
 /// How long to wait when the process has no descriptor left for a new connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -94,7 +95,7 @@ async fn serve_connection(server: Arc<Server>, stream: TcpStream, mut stages: St
         tracing::debug!(%error, "TCP_NODELAY could not be set");
     }
     let limits = server.config.limits;
-    let io = TokioIo::new(StallGuard::new(stream, limits.write));
+    let io = TokioIo::new(OwnRefusals::new(StallGuard::new(stream, limits.write)));
     let service = service_fn(move |request| {
         let server = server.clone();
         async move { Ok::<_, Infallible>(respond(server, request).await) }
@@ -104,6 +105,7 @@ async fn serve_connection(server: Arc<Server>, stream: TcpStream, mut stages: St
             .timer(TokioTimer::new())
             .header_read_timeout(limits.head)
             .max_headers(MAX_HEADERS)
+            .max_header_size(MAX_HEAD)
             .max_buf_size(MAX_HEAD)
             .half_close(false)
             .serve_connection(io, service)

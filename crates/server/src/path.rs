@@ -37,7 +37,17 @@ impl Query {
 
     /// The first parameter of this name.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
-        self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+        self.all(name).next()
+    }
+
+    /// All parameters of this name.
+    pub(crate) fn all(&self, name: &str) -> impl Iterator<Item = &str> {
+        self.0.iter().filter(move |(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+
+    /// The names of all parameters.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|(key, _)| key.as_str())
     }
 }
 
@@ -70,6 +80,8 @@ mod tests {
         assert_eq!(query.get("c"), Some(""));
         assert_eq!(query.get("%zz"), Some("\u{fffd}"));
         assert_eq!(query.get("d"), None);
+        assert_eq!(query.all("a").collect::<Vec<_>>(), ["1", "2"]);
+        assert_eq!(query.names().collect::<Vec<_>>(), ["a", "a", "b", "c", "", "%zz"]);
     }
 
     /// Seeded noise: decoding never panics, and what is encoded byte by byte comes back.

@@ -53,7 +53,7 @@ async fn pass(server: &Arc<Server>, head: Head, body: Incoming) -> Result<Reply,
     }
     // What is wrong with the path's parameters is answered in its turn.
     let found = route::find(&head.method, &head.path).map(|found| (found.route, decode_params(&found)));
-    check_media_type(&head, &body, found.as_ref().map(|(route, _)| *route))?;
+    check_body(&head, &body, found.as_ref().map(|(route, _)| *route))?;
     if let Some(document) = host::document(server, &head.method, &head.path).await {
         return document;
     }
@@ -91,13 +91,28 @@ fn check_origin(head: &Head) -> Result<(), Rejection> {
     Ok(())
 }
 
-/// Step 4: a body is JSON, where the route does not say otherwise.
-fn check_media_type(head: &Head, body: &Incoming, route: Option<&Route>) -> Result<(), Rejection> {
+/// Step 4: a body is JSON, where the route does not say otherwise, and not compressed: its size is bounded as it comes.
+fn check_body(head: &Head, body: &Incoming, route: Option<&Route>) -> Result<(), Rejection> {
+    let refuse = |message: &str| Err(Rejection::new(415, Code::UnsupportedMediaType, message));
     let takes_bytes = route.is_some_and(|route| matches!(route.body, BodyKind::Bytes));
-    if body.is_end_stream() || takes_bytes || is_json(head.header(header::CONTENT_TYPE)) {
-        return Ok(());
+    if body.is_end_stream() {
+        Ok(())
+    } else if !takes_bytes && !is_json(head.header(header::CONTENT_TYPE)) {
+        refuse("Send the body as application/json")
+    } else if !is_plain(head.header(header::CONTENT_ENCODING)) {
+        refuse("Send the body as it is: this server takes no Content-Encoding but identity")
+    } else {
+        Ok(())
     }
-    Err(Rejection::new(415, Code::UnsupportedMediaType, "Send the body as application/json"))
+}
+
+/// Whether a body with this `Content-Encoding` is not encoded.
+fn is_plain(encoding: Sent<'_>) -> bool {
+    match encoding {
+        Sent::Absent => true,
+        Sent::Once(coding) => coding.trim().is_empty() || coding.trim().eq_ignore_ascii_case("identity"),
+        Sent::Unreadable => false,
+    }
 }
 
 fn is_json(content_type: Sent<'_>) -> bool {
@@ -148,7 +163,7 @@ async fn serve(
         return Err(Rejection::new(503, Code::RequestRejected, message).with_retry_after(1));
     }
     let body = read_body(server, &head, body, route).await?;
-    let call = call(server, head, caller, params, body);
+    let call = call(server, route, head, caller, params, body);
     let request_id = call.body.as_ref().and_then(|body| body.optional_text("requestId"));
     let answer = run(route, call).await;
     answer.map_err(|rejection| match request_id {
@@ -157,14 +172,21 @@ async fn serve(
     })
 }
 
-fn call(server: &Arc<Server>, head: Head, caller: Caller, params: Params, body: Option<Body>) -> Call {
+fn call(
+    server: &Arc<Server>,
+    route: &'static Route,
+    head: Head,
+    caller: Caller,
+    params: Params,
+    body: Option<Body>,
+) -> Call {
     let last_event_id = match head.header("last-event-id") {
         Sent::Absent => None,
         Sent::Once(id) => Some(id.to_owned()),
         // Not a cursor that anybody was given: it is refused as one that cannot be read.
         Sent::Unreadable => Some(String::new()),
     };
-    Call { server: server.clone(), caller, params, query: head.query, last_event_id, body }
+    Call { server: server.clone(), route, caller, params, query: head.query, last_event_id, body }
 }
 
 /// Runs the handler in a task of its own: a client that goes away does not stop half of a use case, and a panic ends

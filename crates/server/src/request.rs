@@ -8,13 +8,16 @@ use hyper::{HeaderMap, Method};
 use nylorun_domain::caller::Caller;
 use nylorun_domain::check::{Path, Problems};
 use nylorun_domain::id::{AgentId, EffectId, IdError, SessionId};
+use nylorun_domain::json::Value;
 use nylorun_domain::{check::Complaint, tool::WorkspaceTool};
 use nylorun_wire::body::Body;
 use nylorun_wire::code::Code;
+use nylorun_wire::cursor::CursorError;
 use nylorun_wire::error::Rejection;
 
 use crate::Server;
 use crate::path::Query;
+use crate::route::Route;
 
 /// A header as it was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,9 +83,16 @@ impl AsHeader for &'static str {
 /// A path's parameters by name, percent-decoded.
 pub(crate) type Params = Vec<(&'static str, String)>;
 
+/// Most elements of a page (api 1.10).
+pub(crate) const MAX_LIMIT: i64 = 200;
+
+/// What a query parameter that names something must be.
+pub(crate) const AN_ID: &str = "an id: 1 to 512 characters, none of them a control character";
+
 /// One call of a handler: everything is checked as far as the route table says how.
 pub(crate) struct Call {
     pub(crate) server: Arc<Server>,
+    pub(crate) route: &'static Route,
     pub(crate) caller: Caller,
     pub(crate) params: Params,
     pub(crate) query: Query,
@@ -114,6 +124,50 @@ impl Call {
         WorkspaceTool::from_wire(name).ok_or_else(unknown)
     }
 
+    /// The query parameter of this name, which may be sent once.
+    pub(crate) fn given(&self, name: &str) -> Result<Option<&str>, Rejection> {
+        let mut values = self.query.all(name);
+        match (values.next(), values.next()) {
+            (value, None) => Ok(value),
+            (_, Some(_)) => Err(invalid_query(name, format!("{name} may be sent once"))),
+        }
+    }
+
+    /// The query parameter of this name as `read` understands it; what it does not must be `expected`.
+    pub(crate) fn read_query<T>(
+        &self,
+        name: &str,
+        expected: &str,
+        read: impl FnOnce(&str) -> Option<T>,
+    ) -> Result<Option<T>, Rejection> {
+        let Some(given) = self.given(name)? else { return Ok(None) };
+        let shown: String = given.chars().take(MAX_SHOWN).collect();
+        let wrong = || invalid_query(name, format!("{name} must be {expected}; it is {shown:?}"));
+        read(given).map(Some).ok_or_else(wrong)
+    }
+
+    /// The size of the page that is asked for, 1 to [`MAX_LIMIT`].
+    pub(crate) fn limit(&self) -> Result<Option<usize>, Rejection> {
+        self.read_query("limit", "a whole number from 1 to 200", |text| {
+            let digits = text.bytes().all(|byte| byte.is_ascii_digit());
+            let limit = text.parse::<i64>().ok().filter(|limit| digits && (1..=MAX_LIMIT).contains(limit));
+            limit.and_then(|limit| usize::try_from(limit).ok())
+        })
+    }
+
+    /// Pages refuse parameters that the route does not have: a filter with a slip of the pen would show everything.
+    pub(crate) fn refuse_unknown_queries(&self) -> Result<(), Rejection> {
+        let known: Vec<_> = self.route.query.iter().map(|param| param.name).collect();
+        match self.query.names().find(|name| !known.contains(name)) {
+            None => Ok(()),
+            Some(unknown) => {
+                let shown: String = unknown.chars().take(MAX_SHOWN).collect();
+                let message = format!("{shown:?} is no parameter of this list; it has {}", known.join(", "));
+                Err(invalid_query(&shown, message))
+            }
+        }
+    }
+
     /// The body. Routes without one never ask.
     pub(crate) fn body(&self) -> Result<&Body, Rejection> {
         self.body.as_ref().ok_or_else(|| Rejection::bad_request("Invalid JSON"))
@@ -131,7 +185,20 @@ pub(crate) fn parse_id<T>(
     })
 }
 
+/// How much of a query's wrong value is shown, in characters.
+const MAX_SHOWN: usize = 64;
+
 /// A query parameter that is not what the route takes: `400 query_invalid`.
-pub(crate) fn bad_query(name: &str, expected: &str) -> Rejection {
-    Rejection::new(400, Code::QueryInvalid, format!("{name} must be {expected}"))
+fn invalid_query(name: &str, message: String) -> Rejection {
+    let path = Value::Array(vec![Value::from(name)]);
+    Rejection::new(400, Code::QueryInvalid, message).with_details(Value::object([("path", path)]))
+}
+
+/// A page's cursor that cannot be read, or belongs to other pages.
+pub(crate) fn bad_page_cursor(error: CursorError) -> Rejection {
+    let code = match error {
+        CursorError::Malformed => Code::CursorInvalid,
+        CursorError::Mismatch => Code::CursorMismatch,
+    };
+    Rejection::new(400, code, "Invalid cursor")
 }

@@ -13,6 +13,7 @@ mod effect;
 mod event;
 mod rows;
 mod session;
+mod session_list;
 mod tenant;
 mod usage;
 mod wake;
@@ -27,7 +28,8 @@ pub use agent::AgentRow;
 pub use db::{Counts, Db, DbError, OpenError, WriteError};
 pub use event::StoredEvent;
 pub use migrate::schema_version;
-pub use session::{STALE_SESSION, SessionFilter};
+pub use session::STALE_SESSION;
+pub use session_list::{Effects, ListedSession, SessionFilter, SessionPage, SessionPlace};
 pub use tenant::{NO_PROVIDER, NewTenant, PrincipalRow, ProviderRow, SealedColumns, TENANT_CREATED_AT, TENANT_NAME};
 
 /// The setting that makes the fixture model answer, `true`.
@@ -73,6 +75,7 @@ pub fn all_sql() -> Vec<String> {
         effect::SQL,
         event::SQL,
         session::SQL,
+        session_list::SQL,
         tenant::SQL,
         wake::SQL,
         workspace::SQL,

@@ -10,7 +10,7 @@ use rusqlite::Connection;
 use sha2::{Digest, Sha256};
 use tokio_postgres::Client;
 
-use crate::db::{DbError, OpenError, chain};
+use crate::db::{DbError, OlderSchema, OpenError, chain};
 
 /// One step of the schema, in both dialects.
 struct Migration {
@@ -30,9 +30,15 @@ const MIGRATIONS: &[Migration] = &[
     },
     Migration {
         version: 2,
-        name: "calls in doubt",
-        sqlite: include_str!("../migrations/sqlite/0002_calls_in_doubt.sql"),
-        postgres: include_str!("../migrations/postgres/0002_calls_in_doubt.sql"),
+        name: "session_lists",
+        sqlite: include_str!("../migrations/sqlite/0002_session_lists.sql"),
+        postgres: include_str!("../migrations/postgres/0002_session_lists.sql"),
+    },
+    Migration {
+        version: 3,
+        name: "calls_in_doubt",
+        sqlite: include_str!("../migrations/sqlite/0003_calls_in_doubt.sql"),
+        postgres: include_str!("../migrations/postgres/0003_calls_in_doubt.sql"),
     },
 ];
 
@@ -57,7 +63,11 @@ struct Applied {
 
 /// Brings a SQLite file to this build's schema. Each step takes the write lock first and looks again what is there, so
 /// that two processes that begin at once apply each step once.
-pub(crate) fn sqlite(connection: &mut Connection) -> Result<(), OpenError> {
+pub(crate) fn sqlite(connection: &mut Connection, older: OlderSchema) -> Result<(), OpenError> {
+    match older {
+        OlderSchema::Migrate => {}
+        OlderSchema::Refuse => return refuse_older(&sqlite_known(connection).map_err(opening)?, |step| step.sqlite),
+    }
     // Rebuilding a table that others refer to needs foreign keys off; they are checked before each commit instead.
     sqlite_batch(connection, "PRAGMA foreign_keys = OFF").map_err(opening)?;
     while sqlite_step(connection)? {}
@@ -100,6 +110,12 @@ fn sqlite_applied(connection: &Connection) -> Result<Vec<Applied>, DbError> {
     rows.and_then(Iterator::collect).map_err(failed)
 }
 
+fn sqlite_known(connection: &Connection) -> Result<Vec<Applied>, DbError> {
+    let sql = "SELECT COUNT(*) FROM sqlite_master WHERE name = 'schema_migrations'";
+    let tables: i64 = connection.query_row(sql, [], |row| row.get(0)).map_err(|error| failure(sql, &error))?;
+    if tables == 0 { Ok(Vec::new()) } else { sqlite_applied(connection) }
+}
+
 fn sqlite_violations(connection: &Connection) -> Result<i64, DbError> {
     let sql = "SELECT COUNT(*) FROM pragma_foreign_key_check";
     connection.query_row(sql, [], |row| row.get(0)).map_err(|error| failure(sql, &error))
@@ -111,7 +127,13 @@ fn sqlite_batch(connection: &Connection, sql: &str) -> Result<(), DbError> {
 
 /// Brings a PostgreSQL database to this build's schema. One process at a time: the others wait for its lock, which the
 /// server frees if it dies. The connection must not be used for anything else afterwards.
-pub(crate) async fn postgres(client: &Client) -> Result<(), OpenError> {
+pub(crate) async fn postgres(client: &Client, older: OlderSchema) -> Result<(), OpenError> {
+    match older {
+        OlderSchema::Migrate => {}
+        OlderSchema::Refuse => {
+            return refuse_older(&postgres_known(client).await.map_err(opening)?, |step| step.postgres);
+        }
+    }
     postgres_batch(client, "SET statement_timeout = 0").await.map_err(opening)?;
     postgres_batch(client, &format!("SELECT pg_advisory_lock({ADVISORY_LOCK})")).await.map_err(opening)?;
     let mut stepped = Ok(true);
@@ -153,6 +175,10 @@ async fn postgres_has_table(client: &Client) -> Result<bool, DbError> {
     row.try_get(0).map_err(|error| failure(sql, &chain(&error)))
 }
 
+async fn postgres_known(client: &Client) -> Result<Vec<Applied>, DbError> {
+    if postgres_has_table(client).await? { postgres_applied(client).await } else { Ok(Vec::new()) }
+}
+
 async fn postgres_applied(client: &Client) -> Result<Vec<Applied>, DbError> {
     let failed = |error: tokio_postgres::Error| failure(SELECT_APPLIED, &chain(&error));
     let rows = client.query(SELECT_APPLIED, &[]).await.map_err(failed)?;
@@ -181,6 +207,16 @@ fn next<'a>(
     }
     let done = applied.last().map_or(0, |row| row.version);
     Ok(known.iter().find(|migration| migration.version > done))
+}
+
+/// Fails unless every migration was applied.
+fn refuse_older(applied: &[Applied], text: fn(&Migration) -> &'static str) -> Result<(), OpenError> {
+    match next(MIGRATIONS, applied, text)? {
+        None => Ok(()),
+        Some(_) => {
+            Err(OpenError::SchemaOld { found: applied.last().map_or(0, |row| row.version), wanted: schema_version() })
+        }
+    }
 }
 
 fn checksum(text: &str) -> String {

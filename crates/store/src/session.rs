@@ -28,44 +28,16 @@ const INSERT: &str = "INSERT INTO sessions (id, agent_id, owner_user_id, definit
 const UPDATE: &str = "UPDATE sessions SET status = $1, active_turn_id = $2, last_turn_id = $3, segment = $4, \
      input_seq = $5, turn_manifest_hash = $6, history_from = $7, epoch = $8, owner = $9, head = $10, rev = $11, \
      last_event_at = $12, error = $13, vault_ids = $14, credential_selections = $15 WHERE id = $16 AND rev = $17";
-macro_rules! select {
-    ($rest:literal) => {
-        concat!(
-            "SELECT id, agent_id, owner_user_id, definition_hash, manifest_hash, implementation_version, \
-             identity_hash, info, vault_ids, credential_selections, workspace, sandbox_source, created_at, status, \
-             active_turn_id, last_turn_id, segment, input_seq, turn_manifest_hash, history_from, epoch, owner, head, \
-             rev, last_event_at, error FROM sessions ",
-            $rest
-        )
-    };
-}
-const GET: &str = select!("WHERE id = $1");
-const LIST: &str = select!("ORDER BY created_at DESC, id DESC");
-const LIST_OF_AGENT: &str = select!("WHERE agent_id = $1 ORDER BY created_at DESC, id DESC");
-const LIST_OF_USER: &str = select!("WHERE owner_user_id = $1 ORDER BY created_at DESC, id DESC");
-const LIST_UNCERTAIN: &str = select!(
-    "WHERE id IN (SELECT session_id FROM effects WHERE status = 'uncertain') ORDER BY created_at DESC, id DESC"
-);
+const GET: &str = "SELECT id, agent_id, owner_user_id, definition_hash, manifest_hash, implementation_version, \
+     identity_hash, info, vault_ids, credential_selections, workspace, sandbox_source, created_at, status, \
+     active_turn_id, last_turn_id, segment, input_seq, turn_manifest_hash, history_from, epoch, owner, head, \
+     rev, last_event_at, error FROM sessions WHERE id = $1";
 const LIVE: &str = "SELECT id FROM sessions WHERE status IN ('runnable', 'running') AND id > $1 ORDER BY id LIMIT $2";
 const COUNT: &str = "SELECT count(*) FROM sessions";
 const COUNT_RUNNING: &str = "SELECT count(*) FROM sessions WHERE status IN ('runnable', 'running')";
 
 /// Every statement of this file, for the test that prepares them.
-pub(crate) const SQL: &[&str] =
-    &[INSERT, UPDATE, GET, LIST, LIST_OF_AGENT, LIST_OF_USER, LIST_UNCERTAIN, LIVE, COUNT, COUNT_RUNNING];
-
-/// Which sessions a list shows.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SessionFilter {
-    /// All.
-    All,
-    /// Those of one agent.
-    Agent(AgentId),
-    /// Those of one person.
-    User(UserId),
-    /// Those with an uncertain effect, of whatever turn.
-    Uncertain,
-}
+pub(crate) const SQL: &[&str] = &[INSERT, UPDATE, GET, LIVE, COUNT, COUNT_RUNNING];
 
 impl Store {
     /// Opens a session with its own copy of the manifest. Fails as a duplicate when a session of this id exists.
@@ -78,17 +50,6 @@ impl Store {
     pub async fn session_get(&self, id: &SessionId) -> Result<Option<Session>, StoreError> {
         let rows = self.db.query(GET, params![id.as_str()]).await?;
         Ok(rows.first().map(read).transpose()?)
-    }
-
-    /// Sessions, newest first.
-    pub async fn session_list(&self, filter: &SessionFilter) -> Result<Vec<Session>, StoreError> {
-        let rows = match filter {
-            SessionFilter::All => self.db.query(LIST, Vec::new()).await?,
-            SessionFilter::Agent(agent) => self.db.query(LIST_OF_AGENT, params![agent.as_str()]).await?,
-            SessionFilter::User(user) => self.db.query(LIST_OF_USER, params![user.as_str()]).await?,
-            SessionFilter::Uncertain => self.db.query(LIST_UNCERTAIN, Vec::new()).await?,
-        };
-        Ok(rows.iter().map(read).collect::<Result<_, _>>()?)
     }
 
     /// Ids of sessions that are to be advanced or are being advanced, in order, after `after`, at most `limit`.

@@ -20,6 +20,9 @@ const FIND_PRINCIPAL: &str = "SELECT id, role, token_hash, created_at FROM princ
 const GET_PRINCIPAL: &str = "SELECT id, role, token_hash, created_at FROM principals WHERE id = $1";
 const LIST_PRINCIPALS: &str = "SELECT id, role, token_hash, created_at FROM principals ORDER BY id";
 const DELETE_PRINCIPAL: &str = "DELETE FROM principals WHERE id = $1";
+// Counted in the transaction of the change, so that whoever asks for the count learns of changes by other processes.
+const COUNT_PRINCIPAL_CHANGE: &str = "INSERT INTO settings (key, value) VALUES ($1, '1') ON CONFLICT (key) DO UPDATE \
+     SET value = CAST(CAST(settings.value AS BIGINT) + 1 AS TEXT)";
 const DEACTIVATE_PROVIDERS: &str = "UPDATE model_providers SET is_active = 0 WHERE is_active = 1";
 const ACTIVATE_PROVIDER: &str = "UPDATE model_providers SET is_active = 1, model = $1, base_url = $2, updated_at = $3 \
      WHERE provider = $4";
@@ -28,6 +31,7 @@ const PUT_PROVIDER: &str = "INSERT INTO model_providers (provider, model, base_u
      ON CONFLICT (provider) DO UPDATE SET model = excluded.model, base_url = excluded.base_url, settings = \
      excluded.settings, auth_type = excluded.auth_type, kek_id = excluded.kek_id, nonce = excluded.nonce, wrapped_dek \
      = excluded.wrapped_dek, ciphertext = excluded.ciphertext, is_active = 1, updated_at = excluded.updated_at";
+const DELETE_PROVIDER: &str = "DELETE FROM model_providers WHERE provider = $1";
 const LIST_PROVIDERS: &str = "SELECT provider, model, base_url, settings, auth_type, kek_id, nonce, wrapped_dek, \
      ciphertext, is_active, updated_at FROM model_providers ORDER BY provider";
 const ACTIVE_PROVIDER: &str = "SELECT provider, model, base_url, settings, auth_type, kek_id, nonce, wrapped_dek, \
@@ -43,9 +47,11 @@ pub(crate) const SQL: &[&str] = &[
     GET_PRINCIPAL,
     LIST_PRINCIPALS,
     DELETE_PRINCIPAL,
+    COUNT_PRINCIPAL_CHANGE,
     DEACTIVATE_PROVIDERS,
     ACTIVATE_PROVIDER,
     PUT_PROVIDER,
+    DELETE_PROVIDER,
     LIST_PROVIDERS,
     ACTIVE_PROVIDER,
 ];
@@ -56,6 +62,8 @@ const TENANT_ID: &str = "tenant.id";
 pub const TENANT_NAME: &str = "tenant.name";
 /// The setting that holds the time at which the tenant was made, in milliseconds since 1970.
 pub const TENANT_CREATED_AT: &str = "tenant.createdAt";
+/// The setting that counts changes of callers' keys.
+const PRINCIPAL_CHANGES: &str = "principal.changes";
 
 /// The provider to select has no row: no key is stored for it.
 pub const NO_PROVIDER: Guard = Guard("provider has a credential");
@@ -155,7 +163,7 @@ impl Store {
     /// Stores a caller's key, or replaces the one of its name.
     pub async fn principal_put(&self, row: &PrincipalRow) -> Result<(), WriteError> {
         let params = params![row.id.as_str(), row.role.as_str(), row.token_hash.as_str(), row.created_at.0];
-        self.db.write(vec![Statement::any(PUT_PRINCIPAL, params)]).await
+        self.db.write(vec![Statement::any(PUT_PRINCIPAL, params), count_principal_change()]).await
     }
 
     /// The key with this hash. Keys are never cached: one that is rotated or deleted stops at its next request.
@@ -178,7 +186,12 @@ impl Store {
 
     /// Deletes the key of this name.
     pub async fn principal_delete(&self, id: &str) -> Result<(), WriteError> {
-        self.db.write(vec![Statement::any(DELETE_PRINCIPAL, params![id])]).await
+        self.db.write(vec![Statement::any(DELETE_PRINCIPAL, params![id]), count_principal_change()]).await
+    }
+
+    /// How often callers' keys were put or deleted, by any process. As long as it stays the same, so do the keys.
+    pub async fn principal_changes(&self) -> Result<Option<String>, StoreError> {
+        self.setting_get(PRINCIPAL_CHANGES).await
     }
 
     /// Stores a provider's credential and makes it the tenant's model; the fixture model is switched off by it.
@@ -219,6 +232,11 @@ impl Store {
         self.db.write(statements).await
     }
 
+    /// Removes a provider with its credential.
+    pub async fn provider_delete(&self, provider: &str) -> Result<(), WriteError> {
+        self.db.write(vec![Statement::any(DELETE_PROVIDER, params![provider])]).await
+    }
+
     /// All stored providers, by id.
     pub async fn provider_list(&self) -> Result<Vec<ProviderRow>, StoreError> {
         let rows = self.db.query(LIST_PROVIDERS, Vec::new()).await?;
@@ -230,6 +248,10 @@ impl Store {
         let rows = self.db.query(ACTIVE_PROVIDER, Vec::new()).await?;
         Ok(rows.first().map(read_provider).transpose()?)
     }
+}
+
+fn count_principal_change() -> Statement {
+    Statement::any(COUNT_PRINCIPAL_CHANGE, params![PRINCIPAL_CHANGES])
 }
 
 fn read_principal(row: &Row) -> Result<PrincipalRow, DbError> {

@@ -17,7 +17,7 @@ use nylorun_store::{Store, StoreError};
 use crate::begun::Begun;
 use crate::clock::{now, stamp};
 use crate::committer::{CommitError, Committer, Updated};
-use crate::core::SessionCore;
+use crate::core::{SessionCore, Taking};
 use crate::load::{self, LoadError, Manifests};
 use crate::transcripts::Transcripts;
 
@@ -40,7 +40,7 @@ pub(crate) struct Advancer {
 /// A session that is being taken: the row, its take, and what the active turn has come to.
 struct Taken {
     session: Session,
-    take: Box<SessionChange>,
+    take: Box<Taking>,
     turn: TurnId,
     effects: Vec<EffectRow>,
     /// The input of a turn that has just begun.
@@ -89,14 +89,26 @@ impl Advancer {
         match take(&session, owner, &effects, &self.worker, &stamp()) {
             Take::Nothing => Ok(Advanced::Done),
             Take::Busy => Ok(Advanced::RetryAfter(LOOK_AGAIN)),
-            Take::Uncertain(change) => self.commit_alone(&change).await,
-            Take::Taken(take) => self.run(Taken { session, take, turn, effects, begun }, abort).await,
+            Take::Uncertain(change) => self.commit_alone(&self.taking(&session, *change)).await,
+            Take::Taken(change) => {
+                let take = Box::new(self.taking(&session, *change));
+                self.run(Taken { session, take, turn, effects, begun }, abort).await
+            }
         }
     }
 
-    async fn commit_alone(&self, change: &SessionChange) -> Result<Advanced, StoreError> {
-        match self.committer.commit(change).await {
-            Ok(()) => Ok(Advanced::Done),
+    /// A take, with the owner that left the session behind. One that gave it back is none.
+    fn taking(&self, session: &Session, change: SessionChange) -> Taking {
+        let from = session.owner.clone().filter(|owner| *owner != self.worker);
+        Taking { change, from }
+    }
+
+    async fn commit_alone(&self, take: &Taking) -> Result<Advanced, StoreError> {
+        match self.committer.commit(&take.change).await {
+            Ok(()) => {
+                take.committed();
+                Ok(Advanced::Done)
+            }
             Err(CommitError::Stale) => Ok(Advanced::Again),
             Err(CommitError::Store(error)) => Err(error),
         }
@@ -171,7 +183,7 @@ impl Advancer {
             agent_id: session.agent_id.clone(),
             turn_id: taken.turn.clone(),
             segment: session.segment,
-            epoch: taken.take.session.epoch,
+            epoch: taken.take.change.session.epoch,
             manifest: self.manifests.get(self.store(), hash).await?,
             input,
             transcript,

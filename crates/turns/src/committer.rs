@@ -6,6 +6,7 @@ use nylorun_domain::session::Session;
 use nylorun_store::{STALE_SESSION, Store, StoreError, WriteError};
 
 use crate::live::Live;
+use crate::log;
 
 /// Why a change was not committed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -64,7 +65,10 @@ impl Committer {
                 }
                 Err(Lost::NotSeen(error)) => return Err(CommitError::Store(error)),
                 Err(Lost::Failed(error)) => return Err(error),
-                Ok(()) => return Ok(()),
+                Ok(()) => {
+                    log::committed(change);
+                    return Ok(());
+                }
             }
         }
     }

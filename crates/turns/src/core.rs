@@ -2,7 +2,7 @@
 
 use nylorun_domain::change::SessionChange;
 use nylorun_domain::effect::Effect;
-use nylorun_domain::id::TurnId;
+use nylorun_domain::id::{TurnId, WorkerId};
 use nylorun_domain::json::quoted;
 use nylorun_domain::segment::{EffectReport, IntentAnswer, Next, TurnEnd};
 use nylorun_domain::session::Session;
@@ -16,6 +16,7 @@ use tokio::sync::Mutex;
 
 use crate::clock::stamp;
 use crate::committer::{CommitError, Committer};
+use crate::log;
 
 /// One run's hold on its session.
 pub(crate) struct SessionCore {
@@ -36,19 +37,36 @@ struct State {
 /// What the next step is decided upon.
 enum Base {
     /// The take, not yet committed: it rides with the first step.
-    Taking(Box<SessionChange>),
+    Taking(Box<Taking>),
     /// The row as this run last wrote or read it.
     Taken(Box<Session>),
 }
 
+/// A take that is to be committed.
+pub(crate) struct Taking {
+    /// What it changes.
+    pub(crate) change: SessionChange,
+    /// The owner that is gone, when it left the session behind.
+    pub(crate) from: Option<WorkerId>,
+}
+
+impl Taking {
+    /// Says so when it took the session from somebody.
+    pub(crate) fn committed(&self) {
+        if let Some(dead) = &self.from {
+            log::takeover(&self.change.session, dead);
+        }
+    }
+}
+
 impl SessionCore {
     /// A run that begins with this take.
-    pub(crate) fn new(committer: Committer, take: Box<SessionChange>, turn: TurnId, journal: Journal) -> Self {
+    pub(crate) fn new(committer: Committer, take: Box<Taking>, turn: TurnId, journal: Journal) -> Self {
         Self {
             committer,
-            session: take.session.id.clone(),
+            session: take.change.session.id.clone(),
             turn,
-            epoch: take.session.epoch,
+            epoch: take.change.session.epoch,
             state: Mutex::new(State { base: Base::Taking(take), journal, edits: None }),
         }
     }
@@ -72,13 +90,16 @@ impl SessionCore {
         let mut state = self.state.lock().await;
         loop {
             let base = match &state.base {
-                Base::Taking(take) => (**take).clone(),
+                Base::Taking(take) => take.change.clone(),
                 Base::Taken(session) => SessionChange::of(session),
             };
             let Step { change, journal, answers } =
                 step(base, &self.turn, &state.journal, reports.clone(), next, &stamp()).map_err(refusal)?;
             match self.committer.commit(&change).await {
                 Ok(()) => {
+                    if let Base::Taking(take) = &state.base {
+                        take.committed();
+                    }
                     *state = State { base: Base::Taken(Box::new(change.session)), journal, edits: edits_of(next) };
                     return Ok(answers);
                 }

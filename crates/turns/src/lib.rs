@@ -11,6 +11,7 @@ mod core;
 mod direct_call;
 mod live;
 mod load;
+mod log;
 mod scheduler;
 mod sweep;
 mod transcripts;

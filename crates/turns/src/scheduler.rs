@@ -138,6 +138,11 @@ impl Scheduler {
         self.sessions().running.contains_key(session)
     }
 
+    /// How many sessions this process advances now.
+    pub fn advancing(&self) -> usize {
+        self.sessions().running.len()
+    }
+
     /// Stops: no new advance begins; running ones record what they have and give their sessions back.
     pub async fn stop(&self) {
         self.abort_all(AbortKind::Shutdown);

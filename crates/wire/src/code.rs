@@ -45,7 +45,7 @@ codes! {
     HostRejected = "host_rejected": 421;
     /// A browser's request where none is served.
     OriginRejected = "origin_rejected": 403;
-    /// The body is not `application/json`.
+    /// The body is not `application/json`, or is compressed.
     UnsupportedMediaType = "unsupported_media_type": 415;
     /// Subject or scopes headers are wrong; 403 when a management key sends them.
     SubjectInvalid = "subject_invalid": 400 403;
@@ -59,8 +59,8 @@ codes! {
     LimitExceeded = "limit_exceeded": 413 409;
     /// Every refusal without a code of its own; the message says why.
     RequestRejected = "request_rejected": 400 403 404 409 413 503;
-    /// The request cannot be read, or its parts contradict each other.
-    InvalidRequest = "invalid_request": 400;
+    /// The request cannot be read, its head is too long (414, 431), or its parts contradict each other.
+    InvalidRequest = "invalid_request": 400 414 431;
     /// The token's grants do not reach the session's environment.
     SandboxNotGranted = "sandbox_not_granted": 403;
     /// Another turn holds the environment, or it is being changed.

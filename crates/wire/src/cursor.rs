@@ -1,19 +1,22 @@
-//! Cursors into a session's record (api 1.12, 2.3): opaque to clients.
+//! Cursors into a session's record and into lists (api 1.10, 1.12, 2.3): opaque to clients.
 //!
 //! An event's cursor is base64url of `<sessionId>:<seq>`, split at its last colon. A history page's cursor begins with
 //! `h1.` and carries, before the same text, a digest of what the page was bound to: tenant, session and agent filter.
+//! A list's cursor is base64url of JSON: `{version: 1, binding, key: [time of creation, id]}`.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use nylorun_domain::hash::sha256_hex;
 use nylorun_domain::id::{SessionId, TenantId};
-use nylorun_domain::json::Value;
+use nylorun_domain::json::{Value, parse};
+use nylorun_domain::time::Millis;
 
 /// Longest cursor that is looked at, in bytes.
 pub const MAX_CURSOR_LEN: usize = 4096;
 
 const HISTORY_PREFIX: &str = "h1.";
 const BINDING_LEN: usize = 16;
+const LIST_VERSION: i64 = 1;
 
 /// Why a cursor is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +48,36 @@ impl Binding<'_> {
     }
 }
 
+/// What a list's page is bound to.
+#[derive(Clone, Copy, Debug)]
+pub struct ListBinding<'a> {
+    /// The tenant.
+    pub tenant: &'a TenantId,
+    /// The route's path.
+    pub route: &'a str,
+    /// The filters that were given, in any order.
+    pub filters: &'a [(&'static str, &'a str)],
+}
+
+impl ListBinding<'_> {
+    fn digest(&self) -> String {
+        let mut filters = self.filters.to_vec();
+        filters.sort_unstable();
+        let filters = filters.into_iter().map(|(name, value)| Value::from(vec![Value::from(name), Value::from(value)]));
+        let parts = vec![Value::from(self.tenant.as_str()), Value::from(self.route), Value::Array(filters.collect())];
+        sha256_hex(Value::Array(parts).canonical().as_bytes())
+    }
+}
+
+/// Where a list goes on: after the element that was created then and has this id.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListKey {
+    /// When it was created.
+    pub created_at: Millis,
+    /// Its id.
+    pub id: String,
+}
+
 /// The cursor of one event.
 pub fn event(session: &SessionId, seq: i64) -> String {
     URL_SAFE_NO_PAD.encode(format!("{session}:{seq}"))
@@ -74,6 +107,32 @@ pub fn read_history(cursor: &str, binding: &Binding<'_>) -> Result<i64, CursorEr
     if digest == binding.digest() { place_in(&place, binding.session) } else { Err(CursorError::Mismatch) }
 }
 
+/// The cursor of a list's page that ended at `key`.
+pub fn list(binding: &ListBinding<'_>, key: &ListKey) -> String {
+    let cursor = Value::object([
+        ("version", Value::from(LIST_VERSION)),
+        ("binding", Value::from(binding.digest())),
+        ("key", Value::from(vec![Value::from(key.created_at.0), Value::from(key.id.as_str())])),
+    ]);
+    URL_SAFE_NO_PAD.encode(cursor.to_json().as_str())
+}
+
+/// Where a list's cursor stands. It must be one of [`list`] with the same binding.
+pub fn read_list(cursor: &str, binding: &ListBinding<'_>) -> Result<ListKey, CursorError> {
+    let cursor = parse(&decode(cursor)?).map_err(|_| CursorError::Malformed)?;
+    let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned).ok_or(CursorError::Malformed);
+    if cursor.get("version").and_then(Value::as_i64) != Some(LIST_VERSION) {
+        return Err(CursorError::Malformed);
+    }
+    let bound_to = text(cursor.get("binding"))?;
+    let Some([created_at, id]) = cursor.get("key").and_then(Value::as_array) else {
+        return Err(CursorError::Malformed);
+    };
+    let created_at = Millis(created_at.as_i64().ok_or(CursorError::Malformed)?);
+    let id = text(Some(id))?;
+    if bound_to == binding.digest() { Ok(ListKey { created_at, id }) } else { Err(CursorError::Mismatch) }
+}
+
 fn decode(base64: &str) -> Result<String, CursorError> {
     if base64.len() > MAX_CURSOR_LEN {
         return Err(CursorError::Malformed);
@@ -96,9 +155,14 @@ fn place_in(text: &str, session: &SessionId) -> Result<i64, CursorError> {
 
 #[cfg(test)]
 mod tests {
+    use base64::Engine as _;
     use nylorun_domain::id::{SessionId, TenantId};
+    use nylorun_domain::time::Millis;
 
-    use super::{Binding, CursorError, event, history, read, read_history};
+    use super::{
+        Binding, CursorError, ListBinding, ListKey, URL_SAFE_NO_PAD, event, history, list, read, read_history,
+        read_list,
+    };
 
     #[test]
     fn event_cursors_are_base64url_of_session_and_seq() {
@@ -119,6 +183,50 @@ mod tests {
         let filtered = Binding { agent: Some("a"), ..binding };
         assert_eq!(read_history(&cursor, &filtered), Err(CursorError::Mismatch));
         assert_eq!(read_history(&event(&session, 41), &binding), Err(CursorError::Malformed));
+    }
+
+    #[test]
+    fn list_cursors_are_bound_to_tenant_route_and_filters() {
+        let (tenant, other) = (TenantId::from_trusted("tn_1"), TenantId::from_trusted("tn_2"));
+        let binding =
+            ListBinding { tenant: &tenant, route: "/v1/sessions", filters: &[("status", "idle"), ("agentId", "a")] };
+        for id in ["s", "\"\\", "a/b \u{e9}\u{1f600}"] {
+            let key = ListKey { created_at: Millis(1_750_000_000_000), id: id.to_owned() };
+            let cursor = list(&binding, &key);
+            assert!(cursor.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_')), "{cursor}");
+            let turned = ListBinding { filters: &[("agentId", "a"), ("status", "idle")], ..binding };
+            assert_eq!(read_list(&cursor, &turned), Ok(key));
+            for mismatch in [
+                ListBinding { tenant: &other, ..binding },
+                ListBinding { route: "/v1/artifacts", ..binding },
+                ListBinding { filters: &[("status", "idle")], ..binding },
+                ListBinding { filters: &[("status", "idle"), ("agentId", "b")], ..binding },
+            ] {
+                assert_eq!(read_list(&cursor, &mismatch), Err(CursorError::Mismatch));
+            }
+        }
+    }
+
+    #[test]
+    fn refuses_what_is_no_list_cursor() {
+        let tenant = TenantId::from_trusted("tn_1");
+        let binding = ListBinding { tenant: &tenant, route: "/v1/sessions", filters: &[] };
+        for wrong in [
+            "",
+            "{}",
+            "[]",
+            "1",
+            r#"{"version":2,"binding":"b","key":[1,"a"]}"#,
+            r#"{"version":1,"key":[1,"a"]}"#,
+            r#"{"version":1,"binding":"b","key":[1]}"#,
+            r#"{"version":1,"binding":"b","key":["1","a"]}"#,
+            r#"{"version":1,"binding":"b","key":[1.5,"a"]}"#,
+            r#"{"version":1,"binding":"b","key":[1,"a","b"]}"#,
+        ] {
+            assert_eq!(read_list(&URL_SAFE_NO_PAD.encode(wrong), &binding), Err(CursorError::Malformed), "{wrong}");
+        }
+        assert_eq!(read_list("e30=", &binding), Err(CursorError::Malformed));
+        assert_eq!(read_list(&"A".repeat(4_100), &binding), Err(CursorError::Malformed));
     }
 
     #[test]

@@ -52,13 +52,13 @@ pub struct ModelChoice {
     pub model: String,
     /// Where a `custom` endpoint is.
     pub base_url: Option<String>,
-    /// Settings of a custom endpoint.
+    /// Settings of the model or its endpoint.
     pub settings: Option<ModelSettings>,
     /// How the provider is paid.
     pub auth: ModelAuth,
 }
 
-/// Settings of a custom endpoint.
+/// Settings of a model or its endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelSettings {
     /// The object, as written.
@@ -67,9 +67,9 @@ pub struct ModelSettings {
     pub context_window: Option<i64>,
     /// Tokens of output, at least 1.
     pub max_tokens: Option<i64>,
-    /// Whether the model reasons.
+    /// Whether the model is to reason; the provider decides when this says nothing.
     pub reasoning: Option<bool>,
-    /// How the endpoint differs from the usual: an object.
+    /// How a Chat Completions endpoint differs from the usual: an object.
     pub compat: Option<Json>,
 }
 

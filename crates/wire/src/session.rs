@@ -7,6 +7,7 @@ use nylorun_domain::effect::EffectKind;
 use nylorun_domain::grammar::parse_memory_mib;
 use nylorun_domain::id::{AgentId, EffectId, SessionId, TurnId, UserId};
 use nylorun_domain::json::{Json, Value};
+use nylorun_domain::time::Millis;
 
 use crate::body::{Body, missing, text_of, texts_of};
 
@@ -265,7 +266,7 @@ fn json_or_null(json: Option<&Json>) -> Value {
     json.map_or(Value::Null, Json::value)
 }
 
-/// One session of the list.
+/// One session of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Summary {
     /// The session.
@@ -278,24 +279,50 @@ pub struct Summary {
     pub status: String,
     /// The turn that runs or waits.
     pub active_turn_id: Option<TurnId>,
+    /// The turn that ended last.
+    pub last_turn_id: Option<TurnId>,
+    /// When it was opened.
+    pub created_at: Millis,
+    /// When its last event was written.
+    pub last_event_at: Option<Millis>,
 }
 
 impl Summary {
-    /// One element of the list.
-    pub fn to_value(&self) -> Value {
-        Value::object([
+    fn members(&self) -> Vec<(&'static str, Value)> {
+        vec![
             ("id", Value::from(self.id.as_str())),
             ("agentId", Value::from(self.agent_id.as_str())),
             ("ownerUserId", Value::from(self.owner_user_id.as_str())),
             ("status", Value::from(self.status.as_str())),
             ("activeTurnId", text_or_null(self.active_turn_id.as_ref().map(TurnId::as_str))),
-        ])
+        ]
+    }
+
+    /// An element of the whole list.
+    fn to_value(&self) -> Value {
+        Value::object(self.members())
+    }
+
+    /// An element of a page. No session is in an environment of its own name yet: `sandboxId` is null.
+    fn to_page_value(&self) -> Value {
+        let mut members = self.members();
+        members.push(("lastTurnId", text_or_null(self.last_turn_id.as_ref().map(TurnId::as_str))));
+        members.push(("sandboxId", Value::Null));
+        members.push(("createdAt", Value::from(self.created_at.to_iso().as_str())));
+        members.push(("lastEventAt", text_or_null(self.last_event_at.map(Millis::to_iso).as_deref())));
+        Value::object(members)
     }
 }
 
 /// `{sessions: […]}`
 pub fn list(sessions: &[Summary]) -> Value {
     Value::object([("sessions", Value::Array(sessions.iter().map(Summary::to_value).collect()))])
+}
+
+/// `{sessions: […], nextCursor}` (api 1.10)
+pub fn page(sessions: &[Summary], next_cursor: Option<&str>) -> Value {
+    let sessions = sessions.iter().map(Summary::to_page_value).collect();
+    Value::object([("sessions", Value::Array(sessions)), ("nextCursor", text_or_null(next_cursor))])
 }
 
 /// The manifest that a session pinned.

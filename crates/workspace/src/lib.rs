@@ -16,6 +16,7 @@ mod tools;
 
 mod files;
 
+pub use files::Quota;
 pub use manager::{
     Lifetime, ManagerConfig, Preference, RemoveError, WorkspaceManager, WorkspaceRead, WorkspaceReadAnswer,
     WorkspaceReadOutcome,

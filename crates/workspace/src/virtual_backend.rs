@@ -15,6 +15,7 @@ use nylorun_ports::BoxFuture;
 use nylorun_ports::abort::Abort;
 use nylorun_ports::backends::{Backend, BackendError, ExecCommand, Opened, Probe, Probed, WorkspaceHandle};
 
+use crate::files::Quota;
 use crate::supervisor::{Link, Start, SupervisedHandle};
 
 /// How the child is started: a program and the arguments before those of the backend.
@@ -31,6 +32,7 @@ pub struct ShellCommand {
 pub struct VirtualBackend {
     root: PathBuf,
     shell: ShellCommand,
+    quota: Quota,
 }
 
 /// The child's environment. The shell in it has variables of its own.
@@ -48,9 +50,9 @@ const PROBE_MEMORY_MIB: u32 = 128;
 const PROBE_TIME: Duration = Duration::from_secs(10);
 
 impl VirtualBackend {
-    /// A backend that keeps its workspaces below `root`, a directory that it makes when it needs it.
-    pub fn new(root: PathBuf, shell: ShellCommand) -> Self {
-        Self { root, shell }
+    /// A backend that keeps its workspaces below `root`, a directory that it makes when it needs it, each within `quota`.
+    pub fn new(root: PathBuf, shell: ShellCommand, quota: Quota) -> Self {
+        Self { root, shell, quota }
     }
 
     /// The directory of one workspace. A key is one name.
@@ -64,7 +66,10 @@ impl VirtualBackend {
 
     async fn start(&self, dir: &Path, memory_mib: u32) -> Result<Link, BackendError> {
         let mut args = self.shell.args.clone();
-        args.extend([dir.as_os_str().to_owned(), memory_mib.to_string().into()]);
+        let Quota { bytes, files } = self.quota;
+        let numbers = [u64::from(memory_mib), bytes, files].map(|number| number.to_string().into());
+        args.push(dir.as_os_str().to_owned());
+        args.extend(numbers);
         let start = Start { program: self.shell.program.clone(), args, env: CHILD_ENV.to_vec() };
         Link::start(&start).await.map_err(BackendError)
     }

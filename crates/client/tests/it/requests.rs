@@ -210,52 +210,56 @@ async fn nothing_listening_is_unreachable() {
     }
 }
 
-fn three_sessions() -> Value {
-    let owned = json!({"agentId": "a", "ownerUserId": "o", "activeTurnId": null});
-    let session = |id: &str, status: &str| {
-        let mut session = owned.clone();
-        session["id"] = json!(id);
-        session["status"] = json!(status);
+fn some_sessions() -> Value {
+    let session = |id: &str, agent: &str, status: &str, owner: &str| {
+        let mut session = json!({"id": id, "agentId": agent, "status": status, "activeTurnId": null});
+        session["ownerUserId"] = json!(owner);
         session
     };
-    json!({"sessions": [session("1", "paused"), session("2", "idle"), session("3", "paused")]})
+    json!({"sessions": [
+        session("1", "a b", "paused", "o"),
+        session("2", "a b", "idle", "o"),
+        session("3", "a b", "paused", "p"),
+        session("4", "c", "paused", "o"),
+        session("5", "a b", "paused", "o"),
+    ]})
 }
 
 fn second_page_of_one() -> SessionFilter {
-    let status = Some(SessionStatus::Paused);
-    let agent_id = Some("a b".into());
-    SessionFilter { limit: 1, cursor: Some("c+/=".into()), agent_id, status, effects: Effects::Any }
+    SessionFilter {
+        limit: 1,
+        cursor: Some("c+/=".into()),
+        agent_id: Some("a b".into()),
+        status: Some(SessionStatus::Paused),
+        owner_user_id: Some("o".into()),
+        effects: Effects::Any,
+    }
 }
 
 #[tokio::test]
-async fn sessions_come_in_pages_where_the_server_has_them() {
-    let stub = Stub::start(|request: Seen| async move {
-        let mut body = three_sessions();
-        body["nextCursor"] = json!("n");
-        if request.line == "GET /health" {
-            body = health();
-            body["protocol"]["features"].as_array_mut().unwrap().push(json!("session-reads"));
-        }
-        answer(200, &body)
-    })
-    .await;
+async fn sessions_come_in_pages() {
+    let mut body = some_sessions();
+    body["sessions"].as_array_mut().unwrap().truncate(1);
+    body["nextCursor"] = json!("n");
+    let stub = answering(200, body).await;
     let page = stub.client().sessions(&second_page_of_one()).await.unwrap();
-    assert_eq!((page.sessions.len(), page.next_cursor.as_deref()), (3, Some("n")));
-    assert_eq!(last(&stub).0, "GET /v1/sessions?agentId=a+b&limit=1&cursor=c%2B%2F%3D&status=paused");
+    assert_eq!((page.sessions.len(), page.next_cursor.as_deref()), (1, Some("n")));
+    let query = "limit=1&cursor=c%2B%2F%3D&agentId=a+b&status=paused&ownerUserId=o";
+    assert_eq!(last(&stub).0, format!("GET /v1/sessions?{query}"));
 }
 
 #[tokio::test]
 async fn sessions_are_filtered_here_where_the_server_has_no_pages() {
-    let stub = answering(200, three_sessions()).await;
+    let stub = answering(200, some_sessions()).await;
     let page = stub.client().sessions(&second_page_of_one()).await.unwrap();
     let ids: Vec<&str> = page.sessions.iter().map(|session| session.id.as_str()).collect();
-    assert_eq!((ids, page.next_cursor), (vec!["1"], None));
-    assert_eq!(last(&stub).0, "GET /v1/sessions?agentId=a+b");
+    assert_eq!((ids, page.next_cursor), (vec!["1", "5"], None));
 }
 
 #[tokio::test]
 async fn sessions_with_unknown_outcomes_are_asked_for() {
-    let stub = answering(200, three_sessions()).await;
+    let stub = answering(200, some_sessions()).await;
     stub.client().sessions(&SessionFilter { effects: Effects::Uncertain, ..second_page_of_one() }).await.unwrap();
-    assert_eq!(last(&stub).0, "GET /v1/sessions?agentId=a+b&uncertain=true");
+    let query = "limit=1&cursor=c%2B%2F%3D&agentId=a+b&status=paused&ownerUserId=o&uncertain=true";
+    assert_eq!(last(&stub).0, format!("GET /v1/sessions?{query}"));
 }

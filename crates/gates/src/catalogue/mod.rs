@@ -42,7 +42,7 @@ pub struct Catalogue {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Provider {
-    /// `anthropic`, `custom`.
+    /// `anthropic`, `openai`, `google`, `openrouter`, `custom`.
     pub id: String,
     /// Its name for people; the id when a file gives none.
     #[serde(default)]
@@ -66,10 +66,23 @@ pub struct Model {
     /// Whether it reads images.
     #[serde(default)]
     pub images: bool,
+    /// How it is asked to reason; none for a model that does not.
+    pub reasoning: Option<ReasoningWords>,
     /// What it costs.
     pub price: Option<Price>,
     /// What a call with a long prompt costs, where that differs.
     pub long_prompt: Option<LongPrompt>,
+}
+
+/// A provider's words for a model's reasoning. Without a word, such a model is left to its own.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ReasoningWords {
+    /// Asks it to reason: `effort` of OpenAI and OpenRouter, `thinking.type` of Anthropic, and of Google the thinking
+    /// level or, as a number, the thinking budget in tokens.
+    pub on: Option<String>,
+    /// Asks it not to, or to reason as little as it can.
+    pub off: Option<String>,
 }
 
 /// The price of calls whose prompt is long.
@@ -173,7 +186,7 @@ mod tests {
     fn the_committed_file_lists_what_can_be_called() {
         let catalogue = Catalogue::load(None).unwrap();
         let ids: Vec<_> = catalogue.providers().iter().map(|provider| provider.id.as_str()).collect();
-        assert_eq!(ids, ["anthropic", "custom"]);
+        assert_eq!(ids, ["anthropic", "openai", "google", "openrouter", "custom"]);
         let model = catalogue.model("anthropic", "claude-haiku-4-5").unwrap();
         assert_eq!(model.window(), Window { context: 200_000, output: 64_000 });
         assert!(catalogue.accepts("custom", "anything"));

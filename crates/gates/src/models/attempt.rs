@@ -126,26 +126,102 @@ fn lost(error: OutboundError) -> Fault {
 /// What an answer other than 2xx says.
 async fn refusal(answer: OutboundAnswer, idle: Duration) -> Fault {
     let status = answer.status();
-    let retry_after = retry_after(&answer);
+    let asked = retry_after(&answer);
     let body = timeout(idle, answer.beginning(MAX_REFUSAL)).await.unwrap_or_default();
-    let body = String::from_utf8_lossy(&body);
-    let (kind, message) = words(&body);
-    Fault { retry_after, ..Fault::said(Some(status), &kind, &message) }
+    let said = Refusal::read(&String::from_utf8_lossy(&body));
+    let fault = Fault::said(Some(status), &said.kind, &said.message);
+    // Google says "quota" of its limits per minute too, and then how long to wait.
+    let retryable = fault.retryable || (fault.code == ModelFailureCode::RateLimited && said.retry_after.is_some());
+    Fault { retryable, retry_after: asked.or(said.retry_after), ..fault }
 }
 
-/// `Retry-After` in seconds. Its form with a date is not read: no provider sends it, and it would trust their clock.
+/// `Retry-After` in seconds, or its sibling in milliseconds. Its form with a date is not read: no provider sends it,
+/// and it would trust their clock.
 fn retry_after(answer: &OutboundAnswer) -> Option<Duration> {
-    let seconds = answer.header("retry-after")?.trim().parse::<f64>().ok()?;
+    let number = |name| answer.header(name)?.trim().parse::<f64>().ok();
+    let seconds = number("retry-after-ms").map(|ms| ms / 1_000.0).or_else(|| number("retry-after"))?;
     Duration::try_from_secs_f64(seconds).ok()
 }
 
-/// The provider's code and message: `{"error":{"type","code","message"}}`, `{"error":"…"}`, `{"message":"…"}`, or
-/// plain text.
-fn words(body: &str) -> (String, String) {
-    let Ok(document) = parse(body) else { return (String::new(), body.trim().to_owned()) };
-    let error = document.get("error").unwrap_or(&document);
-    let word = |name| error.get(name).and_then(Value::as_str);
-    let kind = [word("code"), word("type")].into_iter().flatten().collect::<Vec<_>>().join(" ");
-    let message = word("message").or_else(|| word("detail")).or_else(|| error.as_str());
-    (kind, message.map_or_else(|| body.trim().to_owned(), str::to_owned))
+/// What the body of a refusal says.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Refusal {
+    /// The provider's codes.
+    kind: String,
+    /// Its words.
+    message: String,
+    /// How long it asks to wait, when it says so in the body.
+    retry_after: Option<Duration>,
+}
+
+impl Refusal {
+    /// Reads `{"error":{"type","code","status","message"}}`, `{"error":"…"}`, `{"message":"…"}`, a list of one of
+    /// these, or plain text.
+    fn read(body: &str) -> Self {
+        let Ok(document) = parse(body) else {
+            return Self { message: body.trim().to_owned(), ..Self::default() };
+        };
+        let document = document.as_array().and_then(<[Value]>::first).unwrap_or(&document);
+        let error = document.get("error").unwrap_or(document);
+        let word = |name| error.get(name).and_then(Value::as_str);
+        let kind = [word("code"), word("type"), word("status")].into_iter().flatten().collect::<Vec<_>>();
+        let message = word("message").or_else(|| word("detail")).or_else(|| error.as_str());
+        // What the provider behind a router said, in its own words.
+        let raw = error.get("metadata").and_then(|metadata| metadata.get("raw")).and_then(Value::as_str);
+        let message = [message.unwrap_or(body.trim())].into_iter().chain(raw).collect::<Vec<_>>();
+        Self { kind: kind.join(" "), message: message.join(": "), retry_after: retry_delay(error) }
+    }
+}
+
+/// Google's `RetryInfo`: a delay such as `"34.5s"`. A limit per day passes within no delay that is worth waiting for.
+fn retry_delay(error: &Value) -> Option<Duration> {
+    let details = error.get("details").and_then(Value::as_array)?;
+    let violations = details.iter().filter_map(|detail| detail.get("violations")).filter_map(Value::as_array).flatten();
+    let mut quotas = violations.filter_map(|violation| violation.get("quotaId")).filter_map(Value::as_str);
+    if quotas.any(|quota| quota.contains("PerDay")) {
+        return None;
+    }
+    let delay = details.iter().find_map(|detail| detail.get("retryDelay")).and_then(Value::as_str)?;
+    Duration::try_from_secs_f64(delay.strip_suffix('s')?.parse().ok()?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(body: &str) -> (String, String, Option<f64>) {
+        let Refusal { kind, message, retry_after } = Refusal::read(body);
+        (kind, message, retry_after.map(|delay| delay.as_secs_f64()))
+    }
+
+    #[test]
+    fn every_form_of_a_refusal_is_read() {
+        let table = [
+            (r#"{"error":{"type":"t","code":"c","message":"m"}}"#, "c t", "m"),
+            (r#"{"error":{"code":429,"status":"S","message":"m"}}"#, "S", "m"),
+            (r#"[{"error":{"code":400,"status":"S","message":"m"}}]"#, "S", "m"),
+            (r#"{"error":"m"}"#, "", "m"),
+            (r#"{"message":"m"}"#, "", "m"),
+            (r#"{"detail":"m"}"#, "", "m"),
+            (r#"{"error":{"code":400,"message":"m","metadata":{"raw":"too long"}}}"#, "", "m: too long"),
+            (r#"{"other":1}"#, "", r#"{"other":1}"#),
+            ("[]", "", "[]"),
+            (" plain ", "", "plain"),
+        ];
+        for (body, kind, message) in table {
+            assert_eq!(read(body), (kind.to_owned(), message.to_owned(), None), "{body}");
+        }
+    }
+
+    #[test]
+    fn googles_delay_is_read_unless_the_day_is_over() {
+        let body = |details: &str| format!(r#"{{"error":{{"message":"m","details":[{details}]}}}}"#);
+        let delay = |details: &str| read(&body(details)).2;
+        assert_eq!(delay(r#"{"@type":"x"},{"retryDelay":"34.5s"}"#), Some(34.5));
+        assert_eq!(delay(r#"{"violations":[{"quotaId":"RequestsPerMinute"}]},{"retryDelay":"3s"}"#), Some(3.0));
+        assert_eq!(delay(r#"{"violations":[{"quotaId":"RequestsPerDay"}]},{"retryDelay":"3s"}"#), None);
+        for bad in [r#"{"retryDelay":"soon"}"#, r#"{"retryDelay":"-1s"}"#, r#"{"retryDelay":7}"#, "1"] {
+            assert_eq!(delay(bad), None, "{bad}");
+        }
+    }
 }

@@ -12,10 +12,10 @@ use nylorun_ports::abort::Abort;
 use nylorun_ports::models::{DeltaSink, KeysError, ModelAccess, ModelCall, ModelGate, ModelKeys, ProviderAccess};
 
 use crate::catalogue::{CUSTOM, Catalogue};
-use crate::failure::Fault;
+use crate::failure::{Fault, With};
 use crate::fixture::Fixture;
 use crate::outbound::Outbound;
-use crate::providers::{Answer, Api, DeltaStream, Target};
+use crate::providers::{Answer, Api, DeltaStream, Replay, Target};
 
 /// How a call is made (engine b.10).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,33 +73,39 @@ impl Models {
     }
 
     async fn ask(&self, call: &ModelCall, access: &ProviderAccess, deltas: Arc<dyn DeltaSink>) -> ModelOutcome {
-        let target = Target::new(call, access, &self.catalogue);
+        let mut target = Target::new(call, access, &self.catalogue);
         let Some(api) = Api::of(&access.provider) else {
             let message = format!("this version cannot call the provider {:?}", access.provider);
             return failed(Fault::new(ModelFailureCode::InvalidRequest, message), Some(target.model));
         };
+        if let Err(fault) = target.check() {
+            return failed(fault, Some(target.model));
+        }
+        // What attempts without an answer used: the provider bills them too.
+        let mut lost: Option<Usage> = None;
         let mut attempt = 1;
         loop {
             let stream = DeltaStream::new(deltas.clone(), attempt);
             let tried = attempt::run(&self.outbound, &self.settings, api, &target, stream).await;
             let fault = match tried.and_then(|answer| self.fits(answer, &target)) {
-                Ok(answer) => return ModelOutcome::Completed(self.candidate(answer, &target)),
+                Ok(answer) => return ModelOutcome::Completed(self.candidate(answer, lost, &target)),
                 Err(fault) => fault.without(access.key.expose()),
             };
-            tracing::warn!(
-                provider = access.provider,
-                model = access.model,
-                attempt,
-                code = fault.code.as_str(),
-                retryable = fault.retryable,
-                message = fault.message,
-                "model attempt failed"
-            );
-            if !fault.retryable || attempt >= self.settings.attempts {
-                let usage = fault.usage.map(|usage| self.priced(usage, &target));
-                return failed(Fault { usage, ..fault }, Some(target.model));
+            lost = together(lost, fault.usage.map(|usage| self.priced(usage, &target)));
+            // Better an answer without its earlier reasoning than none for the rest of the session.
+            if fault.with == With::Replay && target.replay == Replay::Own && attempt < self.settings.attempts {
+                log_failure(call, access, attempt, &fault, Some(Duration::ZERO));
+                target.replay = Replay::Nothing;
+                attempt += 1;
+                continue;
             }
-            tokio::time::sleep(retry::delay(&self.settings, &fault, attempt, &call.invocation_id)).await;
+            if !fault.retryable || attempt >= self.settings.attempts {
+                log_failure(call, access, attempt, &fault, None);
+                return failed(Fault { usage: lost, ..fault }, Some(target.model));
+            }
+            let wait = retry::delay(&self.settings, &fault, attempt, &call.invocation_id);
+            log_failure(call, access, attempt, &fault, Some(wait));
+            tokio::time::sleep(wait).await;
             attempt += 1;
         }
     }
@@ -116,11 +122,11 @@ impl Models {
         }
     }
 
-    fn candidate(&self, answer: Answer, target: &Target<'_>) -> Candidate {
+    fn candidate(&self, answer: Answer, lost: Option<Usage>, target: &Target<'_>) -> Candidate {
         Candidate {
             parts: answer.parts,
             finish: answer.finish,
-            usage: answer.usage.map(|usage| self.priced(usage, target)),
+            usage: together(lost, answer.usage.map(|usage| self.priced(usage, target))),
             model: target.model.clone(),
             window: target.window,
         }
@@ -128,9 +134,11 @@ impl Models {
 
     fn priced(&self, usage: Usage, target: &Target<'_>) -> Usage {
         let ModelRef { provider, model } = &target.model;
+        let listed = || self.catalogue.model(provider, model).and_then(|listed| listed.cost_nano_usd(&usage));
         let cost_nano_usd = match provider.as_str() {
             CUSTOM => Some(0),
-            _ => self.catalogue.model(provider, model).and_then(|listed| listed.cost_nano_usd(&usage)),
+            // What a router says that it charged is better than a price list.
+            _ => usage.cost_nano_usd.or_else(listed),
         };
         Usage { cost_nano_usd, ..usage }
     }
@@ -152,6 +160,26 @@ impl ModelGate for Models {
                 outcome = self.answer(call, deltas, abort) => outcome,
             }
         })
+    }
+}
+
+fn together(one: Option<Usage>, two: Option<Usage>) -> Option<Usage> {
+    match (one, two) {
+        (Some(one), Some(two)) => Some(one.plus(two)),
+        (one, two) => one.or(two),
+    }
+}
+
+/// Says that an attempt failed, and whether another one follows. The provider's words stay in the record: they may
+/// repeat what somebody said.
+fn log_failure(call: &ModelCall, access: &ProviderAccess, attempt: u32, fault: &Fault, retry_in: Option<Duration>) {
+    let (session, turn) = (call.session_id.as_str(), call.turn_id.as_str());
+    let (provider, model, code) = (access.provider.as_str(), access.model.as_str(), fault.code.as_str());
+    match retry_in.map(|wait| wait.as_millis()) {
+        Some(wait_ms) => {
+            tracing::warn!(session, turn, provider, model, attempt, code, wait_ms, "model call is tried again");
+        }
+        None => tracing::warn!(session, turn, provider, model, attempt, code, "model call failed"),
     }
 }
 

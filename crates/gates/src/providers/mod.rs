@@ -1,44 +1,53 @@
 //! Adapters to providers' APIs: each writes a request and reads the answer's stream, and neither does I/O nor keeps a
 //! key.
 
+#[cfg(test)]
+mod streams;
+mod target;
+
 pub(crate) mod chat;
+pub(crate) mod gemini;
 pub(crate) mod messages;
+pub(crate) mod responses;
 
 use std::sync::Arc;
 
-use bytes::Bytes;
-use nylorun_domain::json::{Json, Text, Value};
-use nylorun_domain::model::{FinishReason, ModelFailureCode, ModelRef, OutputPart, Usage, Window};
-use nylorun_ports::models::{Delta, DeltaSink, ModelCall, ProviderAccess};
-use reqwest::Method;
-use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
-use url::Url;
+use nylorun_domain::id::{CallId, InvocationId};
+use nylorun_domain::json::{Json, Text, Value, parse};
+use nylorun_domain::model::{FinishReason, ModelFailureCode, OutputPart, ToolInput, Usage};
+use nylorun_ports::models::{Delta, DeltaSink};
+use reqwest::header::HeaderValue;
 
-use crate::catalogue::{CUSTOM, Catalogue};
+use crate::catalogue::CUSTOM;
 use crate::failure::Fault;
-use crate::outbound::OutboundRequest;
+use crate::outbound::{OutboundRequest, credential};
+use crate::prompt::made_call_id;
 use crate::sse::SseEvent;
 
-/// Largest answer that is read, in bytes, over all its events.
-const MAX_ANSWER: usize = 64 * 1024 * 1024;
-/// The output limit of a model that the catalogue does not know, in tokens (engine b.7).
-const USUAL_OUTPUT: i64 = 8_192;
+use target::invalid;
+pub(crate) use target::{Reasoning, Replay, Target};
 
 /// The APIs that this program speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Api {
-    /// OpenAI's Chat Completions, as many servers speak it.
+    /// OpenAI's Chat Completions, as OpenRouter and many servers speak it.
     Chat,
     /// Anthropic's Messages.
     Messages,
+    /// OpenAI's Responses.
+    Responses,
+    /// Google's `streamGenerateContent`.
+    Gemini,
 }
 
 impl Api {
     /// The API of a provider, when this program can call it.
     pub(crate) fn of(provider: &str) -> Option<Self> {
         match provider {
-            CUSTOM => Some(Self::Chat),
+            CUSTOM | chat::OPENROUTER => Some(Self::Chat),
             messages::PROVIDER => Some(Self::Messages),
+            responses::PROVIDER => Some(Self::Responses),
+            gemini::PROVIDER => Some(Self::Gemini),
             _ => None,
         }
     }
@@ -48,6 +57,8 @@ impl Api {
         match self {
             Self::Chat => chat::request(target),
             Self::Messages => messages::request(target),
+            Self::Responses => responses::request(target),
+            Self::Gemini => gemini::request(target),
         }
     }
 
@@ -56,58 +67,15 @@ impl Api {
         match self {
             Self::Chat => Box::new(chat::Reader::new(target)),
             Self::Messages => Box::new(messages::Reader::new(target)),
+            Self::Responses => Box::new(responses::Reader::new(target)),
+            Self::Gemini => Box::new(gemini::Reader::new(target)),
         }
     }
 }
 
-/// One call at one provider's model.
-#[derive(Debug)]
-pub(crate) struct Target<'a> {
-    /// The call.
-    pub(crate) call: &'a ModelCall,
-    /// Where to, and with which key.
-    pub(crate) access: &'a ProviderAccess,
-    /// Who is asked.
-    pub(crate) model: ModelRef,
-    /// What the model can hold, when it is known.
-    pub(crate) window: Option<Window>,
-    /// The tenant's own output limit, in tokens.
-    pub(crate) max_tokens: Option<i64>,
-}
-
-impl<'a> Target<'a> {
-    /// The settings of the tenant's choice win over the catalogue.
-    pub(crate) fn new(call: &'a ModelCall, access: &'a ProviderAccess, catalogue: &Catalogue) -> Self {
-        let settings = access.settings.value();
-        let setting = |name| settings.get(name).and_then(Value::as_i64).filter(|value| *value > 0);
-        let max_tokens = setting("maxTokens");
-        let listed = catalogue.model(&access.provider, &access.model).map(|model| model.window());
-        let context = setting("contextWindow").or(listed.map(|window| window.context));
-        let output = max_tokens.or(listed.map(|window| window.output)).unwrap_or(USUAL_OUTPUT);
-        let window = context.map(|context| Window { context, output: output.min(context) });
-        let model = ModelRef { provider: access.provider.clone(), model: access.model.clone() };
-        Self { call, access, model, window, max_tokens }
-    }
-
-    /// The most tokens that an answer may have.
-    fn output_limit(&self) -> i64 {
-        self.window.map_or(self.max_tokens.unwrap_or(USUAL_OUTPUT), |window| window.output)
-    }
-
-    /// A POST of JSON to `path` below the endpoint's base URL.
-    fn post(&self, base: &str, path: &str, body: &impl serde::Serialize) -> Result<OutboundRequest, Fault> {
-        let mut url = Url::parse(base).map_err(|error| invalid(format!("the base URL is not valid: {error}")))?;
-        let full = format!("{}{path}", url.path().trim_end_matches('/'));
-        url.set_path(&full);
-        let body =
-            serde_json::to_vec(body).map_err(|error| invalid(format!("the request cannot be written: {error}")))?;
-        let headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static("application/json"))]);
-        Ok(OutboundRequest { method: Method::POST, url, headers, body: Bytes::from(body), max_answer: MAX_ANSWER })
-    }
-}
-
-fn invalid(message: String) -> Fault {
-    Fault::new(ModelFailureCode::InvalidRequest, message)
+/// The header of a provider that takes the key as a bearer token.
+fn bearer(key: &str) -> Result<HeaderValue, Fault> {
+    credential(&format!("Bearer {key}")).ok_or_else(bad_key)
 }
 
 fn bad_key() -> Fault {
@@ -183,9 +151,43 @@ impl Pieces {
         }
     }
 
+    fn of(piece: &Text) -> Self {
+        Self(vec![piece.clone()])
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     fn join(&self) -> Text {
         Text::concat(&self.0)
     }
+}
+
+/// A member that is text, or nothing.
+fn text(value: &Value, name: &str) -> Text {
+    value.get(name).and_then(Value::as_text).cloned().unwrap_or_else(|| "".into())
+}
+
+/// A member that is a word, or nothing.
+fn word<'a>(value: &'a Value, name: &str) -> &'a str {
+    value.get(name).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// What an event holds.
+fn document(event: &SseEvent) -> Result<Value, Fault> {
+    parse(&event.data).map_err(|error| Fault::unreadable(format!("a piece of the answer is not JSON: {error}")))
+}
+
+/// A reasoning part that holds nothing but what the provider wants back before the part after it.
+fn state(members: impl IntoIterator<Item = (&'static str, Value)>) -> OutputPart {
+    OutputPart::Reasoning { text: "".into(), signature: Some(Value::object(members).to_json()) }
+}
+
+/// The provider's id of a call, when it gave one that no call before has; else one made here.
+fn given_call_id(id: &str, before: &[OutputPart], invocation: &InvocationId, at: usize) -> CallId {
+    let taken = |part: &OutputPart| matches!(part, OutputPart::ToolCall(call) if call.call_id.as_str() == id);
+    if id.is_empty() || before.iter().any(taken) { made_call_id(invocation, at) } else { CallId::from_trusted(id) }
 }
 
 /// A count of tokens as reported: what is missing, negative or no number counts as nothing.
@@ -194,8 +196,7 @@ fn tokens(usage: &Value, name: &str) -> i64 {
 }
 
 /// A tool's input as the model wrote it; nothing at all means an empty object.
-fn tool_input(text: Text) -> nylorun_domain::model::ToolInput {
-    use nylorun_domain::model::ToolInput;
+fn tool_input(text: Text) -> ToolInput {
     let written = text.as_str().map(str::trim);
     match written {
         Some("") => ToolInput::Json(Json::from_trusted("{}")),

@@ -9,8 +9,8 @@ use nylorun_testkit::provider::{ProviderStub, Reply, chat};
 use serde_json::json;
 
 use crate::support::{
-    CANARY, access, ask, ask_as, assistant, completed, failed, hello, json as input, model, output, prompt, tool,
-    tool_call, tool_result, user,
+    CANARY, access, ask, ask_as, assistant, completed, failed, hello, image, json as input, model, output, prompt,
+    settings, signed, tool, tool_call, tool_result, user,
 };
 
 #[tokio::test]
@@ -35,7 +35,7 @@ async fn the_request_is_exactly_this() {
     let stub = ProviderStub::start().await.unwrap();
     stub.then(chat::text(&["ok"]));
     let history = vec![
-        PromptItem::User(vec!["one".into(), Text::from_utf16(vec![0x74, 0xd800])]),
+        PromptItem::User(vec!["one".into(), Text::from_utf16(vec![0x74, 0xd800]).into()]),
         assistant(
             model("custom", "m"),
             vec![
@@ -90,6 +90,18 @@ async fn the_request_is_exactly_this() {
         "stream_options": {"include_usage": true},
     });
     assert_eq!(request.json(), expected);
+}
+
+#[tokio::test]
+async fn a_message_with_a_picture_is_a_list_of_parts() {
+    let stub = ProviderStub::start().await.unwrap();
+    stub.then(chat::text(&["ok"]));
+    completed(ask(&stub, prompt(vec![PromptItem::User(vec!["see".into(), image()])])).await);
+    let content = json!([
+        {"type": "text", "text": "see"},
+        {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}},
+    ]);
+    assert_eq!(stub.requests()[0].json()["messages"], json!([{"role": "user", "content": content}]));
 }
 
 #[tokio::test]
@@ -183,7 +195,7 @@ async fn reasoning_and_refusals_are_read() {
         serde_json::Value::Null,
     ));
     let candidate = completed(ask(&stub, hello()).await);
-    let reasoning = OutputPart::Reasoning { text: "Hmm.".into(), signature: None };
+    let reasoning = signed("Hmm.", r#"{"field":"reasoning_content"}"#);
     assert_eq!(candidate.parts, [reasoning, OutputPart::Text("No!".into())]);
     assert_eq!(candidate.finish, FinishReason::ContentFilter);
 }
@@ -240,6 +252,120 @@ async fn the_tenants_settings_bound_the_model() {
     assert_eq!((failure.code, failure.retryable), (ModelFailureCode::ContextOverflow, false));
     assert_eq!(failure.message, "the prompt has 10 tokens; the model holds 9");
     assert_eq!(failure.usage.map(|usage| usage.total), Some(15));
+}
+
+#[tokio::test]
+async fn compat_says_how_the_endpoint_differs() {
+    let thought = |field: &str| signed("Hm.", &format!(r#"{{"field":"{field}"}}"#));
+    let called = vec![thought("reasoning"), tool_call("c", "bash", input("{}"))];
+    let history = vec![
+        user("a"),
+        assistant(model("custom", "m"), vec![thought("reasoning_content"), OutputPart::Text("x".into())]),
+        assistant(model("custom", "m"), called),
+        PromptItem::ToolResults(vec![tool_result("c", "bash", output("1"))]),
+        user("b"),
+    ];
+    let asked = Prompt { instructions: vec!["Be brief.".into()], ..prompt(history) };
+    let body = async |given: &str| {
+        let stub = ProviderStub::start().await.unwrap();
+        stub.then(chat::text(&["ok"]));
+        completed(ask_as(settings(access(&stub, "custom", "m"), given), asked.clone()).await);
+        stub.requests()[0].json()
+    };
+    let call = json!([{"id": "c", "type": "function", "function": {"name": "bash", "arguments": "{}"}}]);
+    let usual = json!({
+        "model": "m",
+        "messages": [
+            {"role": "system", "content": "Be brief."},
+            {"role": "user", "content": "a"},
+            {"role": "assistant", "content": "x", "reasoning_content": "Hm."},
+            {"role": "assistant", "content": null, "reasoning": "Hm.", "tool_calls": call},
+            {"role": "tool", "tool_call_id": "c", "content": "1"},
+            {"role": "user", "content": "b"},
+        ],
+        "stream": true,
+        "stream_options": {"include_usage": true},
+    });
+    assert_eq!(body(r#"{"compat":{"somethingElse":[1],"supportsDeveloperRole":null}}"#).await, usual);
+
+    let given = r#"{"maxTokens":512,"reasoning":true,"compat":{"supportsDeveloperRole":true,
+        "supportsUsageInStreaming":false,"maxTokensField":"max_completion_tokens","requiresToolResultName":true,
+        "requiresAssistantAfterToolResult":true,"requiresThinkingAsText":true,"thinkingFormat":"qwen",
+        "openRouterRouting":{"only":["a"]}}}"#;
+    let different = json!({
+        "model": "m",
+        "messages": [
+            {"role": "developer", "content": "Be brief."},
+            {"role": "user", "content": "a"},
+            {"role": "assistant", "content": "Hm.\n\nx"},
+            {"role": "assistant", "content": "Hm.\n\n", "tool_calls": call},
+            {"role": "tool", "tool_call_id": "c", "name": "bash", "content": "1"},
+            {"role": "assistant", "content": "I have read the tool results."},
+            {"role": "user", "content": "b"},
+        ],
+        "max_completion_tokens": 512,
+        "enable_thinking": true,
+        "provider": {"only": ["a"]},
+        "stream": true,
+    });
+    assert_eq!(body(given).await, different);
+
+    let given = r#"{"reasoning":true,"compat":{"requiresReasoningContentOnAssistantMessages":true,
+        "requiresNonNullAssistantContent":true,"cacheControlFormat":"anthropic"}}"#;
+    let cached = json!({"type": "ephemeral"});
+    let text = |text: &str| json!([{"type": "text", "text": text, "cache_control": cached}]);
+    let messages = json!([
+        {"role": "system", "content": text("Be brief.")},
+        {"role": "user", "content": "a"},
+        {"role": "assistant", "content": "x", "reasoning_content": "Hm."},
+        {"role": "assistant", "content": "", "reasoning": "Hm.", "reasoning_content": "", "tool_calls": call},
+        {"role": "tool", "tool_call_id": "c", "content": "1"},
+        {"role": "user", "content": text("b")},
+    ]);
+    assert_eq!(body(given).await["messages"], messages);
+}
+
+#[tokio::test]
+async fn reasoning_is_asked_for_in_the_endpoints_way() {
+    let table = [
+        ("true", "{}", "reasoning_effort", json!("medium")),
+        ("false", "{}", "reasoning_effort", json!(null)),
+        ("true", r#"{"supportsReasoningEffort":false}"#, "reasoning_effort", json!(null)),
+        ("true", r#"{"thinkingFormat":"openrouter"}"#, "reasoning", json!({"enabled": true})),
+        ("false", r#"{"thinkingFormat":"together"}"#, "reasoning", json!({"enabled": false})),
+        ("true", r#"{"thinkingFormat":"deepseek"}"#, "thinking", json!({"type": "enabled"})),
+        ("false", r#"{"thinkingFormat":"zai"}"#, "thinking", json!({"type": "disabled"})),
+        ("false", r#"{"thinkingFormat":"qwen"}"#, "enable_thinking", json!(false)),
+        (
+            "true",
+            r#"{"thinkingFormat":"qwen-chat-template"}"#,
+            "chat_template_kwargs",
+            json!({"enable_thinking": true}),
+        ),
+    ];
+    for (reasoning, compat, member, expected) in table {
+        let stub = ProviderStub::start().await.unwrap();
+        stub.then(chat::text(&["ok"]));
+        let given = format!(r#"{{"reasoning":{reasoning},"compat":{compat}}}"#);
+        completed(ask_as(settings(access(&stub, "custom", "m"), &given), hello()).await);
+        assert_eq!(stub.requests()[0].json()[member], expected, "{given}");
+    }
+}
+
+#[tokio::test]
+async fn wrong_compat_is_named_with_its_remedy() {
+    let table = [
+        (r#"{"maxTokensField":"tokens"}"#, r#"maxTokensField is "tokens"; it takes max_tokens, max_completion_tokens"#),
+        (r#"{"supportsDeveloperRole":"yes"}"#, r#"supportsDeveloperRole is "yes"; it takes true or false"#),
+        (r#"{"openRouterRouting":1}"#, "openRouterRouting is 1; it takes an object"),
+    ];
+    for (compat, message) in table {
+        let stub = ProviderStub::start().await.unwrap();
+        let access = settings(access(&stub, "custom", "m"), &format!(r#"{{"compat":{compat}}}"#));
+        let failure = failed(ask_as(access, hello()).await);
+        assert_eq!((failure.code, stub.count()), (ModelFailureCode::InvalidRequest, 0));
+        assert_eq!(failure.message, format!("the model's settings.compat.{message}"));
+    }
 }
 
 #[tokio::test]

@@ -54,7 +54,7 @@ async fn follows_its_script_one_step_a_call() {
 async fn echoes_what_is_no_script_in_deltas_and_answer() {
     let lone = Text::from_utf16(vec![0x61, 0xd800]);
     let deltas = Deltas::new();
-    let items = vec![user(SCRIPT), PromptItem::User(vec![lone.clone()])];
+    let items = vec![user(SCRIPT), PromptItem::User(vec![lone.clone().into()])];
     let outcome = Fixture.call(&call(prompt(items)), deltas.clone(), Abort::never()).await;
     let Some(ModelOutcome::Completed(candidate)) = outcome else { panic!("{outcome:?}") };
     assert_eq!(candidate.parts, [OutputPart::Text(lone)]);

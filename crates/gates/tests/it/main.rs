@@ -10,7 +10,10 @@
 mod chat;
 mod fixture;
 mod gate;
+mod gemini;
 mod messages;
 mod mock;
+mod openrouter;
 mod outbound;
+mod responses;
 mod support;

@@ -10,8 +10,8 @@ use nylorun_testkit::provider::{ProviderStub, Reply};
 use serde_json::json;
 
 use crate::support::{
-    CANARY, access, ask_as, assistant, completed, failed, hello, json as input, model, output, prompt, tool, tool_call,
-    tool_result, user,
+    CANARY, access, ask_as, assistant, completed, failed, hello, image, json as input, model, output, prompt, settings,
+    signed, tool, tool_call, tool_result, user,
 };
 
 const MODEL: &str = "claude-haiku-4-5";
@@ -70,7 +70,7 @@ async fn the_request_is_exactly_this() {
     stub.then(messages::text(&["ok"]));
     let thought = |signature| OutputPart::Reasoning { text: "Hm.".into(), signature };
     let items = vec![
-        PromptItem::User(vec!["one".into(), Text::from_utf16(vec![0x74, 0xd800]), "".into()]),
+        PromptItem::User(vec!["one".into(), Text::from_utf16(vec![0x74, 0xd800]).into(), image(), "".into()]),
         assistant(
             model("anthropic", MODEL),
             vec![
@@ -118,7 +118,8 @@ async fn the_request_is_exactly_this() {
         "system": [{"type": "text", "text": "Be brief.", "cache_control": cached}],
         "tools": [{"name": "bash", "description": "The bash.", "input_schema": {"type": "object"}}],
         "messages": [
-            {"role": "user", "content": [{"type": "text", "text": "one"}, {"type": "text", "text": "t\u{fffd}"}]},
+            {"role": "user", "content": [{"type": "text", "text": "one"}, {"type": "text", "text": "t\u{fffd}"},
+                {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}}]},
             {"role": "assistant", "content": [
                 {"type": "thinking", "thinking": "Hm.", "signature": "sig=="},
                 {"type": "redacted_thinking", "data": "blob=="},
@@ -156,6 +157,56 @@ async fn without_instructions_the_tools_end_the_cached_beginning() {
 }
 
 #[tokio::test]
+async fn the_settings_ask_for_thinking_in_the_models_way() {
+    let table = [
+        ("claude-haiku-4-5", "{}", json!(null)),
+        ("claude-haiku-4-5", r#"{"reasoning":true}"#, json!({"type": "enabled", "budget_tokens": 8192})),
+        (
+            "claude-haiku-4-5",
+            r#"{"reasoning":true,"maxTokens":4096}"#,
+            json!({"type": "enabled", "budget_tokens": 2048}),
+        ),
+        ("claude-haiku-4-5", r#"{"reasoning":true,"maxTokens":1500}"#, json!(null)),
+        ("claude-haiku-4-5", r#"{"reasoning":false}"#, json!({"type": "disabled"})),
+        ("claude-opus-5", r#"{"reasoning":true}"#, json!({"type": "adaptive"})),
+        ("claude-sonnet-5-5", r#"{"reasoning":false}"#, json!({"type": "between_tools"})),
+        ("claude-opus-5-5", r#"{"reasoning":false}"#, json!(null)),
+    ];
+    for (model, given, thinking) in table {
+        let stub = ProviderStub::start().await.unwrap();
+        stub.then(messages::text(&["ok"]));
+        completed(ask_as(settings(access(&stub, "anthropic", model), given), hello()).await);
+        assert_eq!(stub.requests()[0].json()["thinking"], thinking, "{model} {given}");
+    }
+}
+
+#[tokio::test]
+async fn a_budget_waits_until_the_answer_that_goes_on_began_with_thinking() {
+    let thought = signed("Hm.", r#"{"signature":"sig=="}"#);
+    for (thoughts, is_asked) in [(vec![thought], true), (Vec::new(), false)] {
+        let stub = ProviderStub::start().await.unwrap();
+        stub.then(messages::text(&["ok"]));
+        let called = [thoughts, vec![tool_call("toolu_1", "bash", input("{}"))]].concat();
+        let results = PromptItem::ToolResults(vec![tool_result("toolu_1", "bash", output("1"))]);
+        let asked = prompt(vec![user("a"), assistant(model("anthropic", MODEL), called), results]);
+        completed(ask_as(settings(access(&stub, "anthropic", MODEL), r#"{"reasoning":true}"#), asked).await);
+        assert_eq!(stub.requests()[0].json().get("thinking").is_some(), is_asked);
+    }
+}
+
+#[tokio::test]
+async fn thinking_that_the_provider_refuses_is_left_out() {
+    let stub = ProviderStub::start().await.unwrap();
+    let message = "messages.1.content.0: Invalid `signature` in `thinking` block";
+    let refused = json!({"type": "error", "error": {"type": "invalid_request_error", "message": message}});
+    stub.then(Reply::json(400, &refused)).then(messages::text(&["ok"]));
+    let earlier = vec![signed("Hm.", r#"{"signature":"of another account"}"#), OutputPart::Text("x".into())];
+    ask(&stub, prompt(vec![user("a"), assistant(model("anthropic", MODEL), earlier), user("b")])).await;
+    let blocks = |at: usize| stub.requests()[at].json()["messages"][1]["content"].as_array().map(Vec::len);
+    assert_eq!((blocks(0), blocks(1)), (Some(2), Some(1)));
+}
+
+#[tokio::test]
 async fn stop_reasons_are_mapped() {
     let table = [
         ("end_turn", FinishReason::Stop),
@@ -184,14 +235,19 @@ async fn an_error_in_the_stream_is_retried_with_a_new_attempt() {
     ];
     stub.then(messages::stream(&broken)).then(messages::text(&["found"]));
     let (outcome, deltas) = ask_as(access(&stub, "anthropic", MODEL), hello()).await;
-    assert_eq!(completed((outcome, deltas.clone())).text(), Text::from("found"));
+    let candidate = completed((outcome, deltas.clone()));
+    assert_eq!(candidate.text(), Text::from("found"));
     assert_eq!((deltas.text(1), deltas.text(2)), ("lost".into(), "found".into()));
+    // The lost attempt is billed too: 9 and 1 tokens beside the answer's 12, 7, 3 and 4.
+    let cost_nano_usd = Some(52_300 + 14_000);
+    let usage = Usage { input: 21, output: 8, cached: 3, cache_write: 4, reasoning: 0, total: 36, cost_nano_usd };
+    assert_eq!(candidate.usage, Some(usage));
 
     stub.then(messages::stream(&broken)).then(messages::stream(&broken)).then(messages::stream(&broken));
     let failure = failed(ask_as(access(&stub, "anthropic", MODEL), hello()).await);
     assert_eq!((failure.code, failure.retryable), (ModelFailureCode::Overloaded, true));
     assert_eq!(failure.message, "Overloaded");
-    let usage = Usage { input: 9, output: 1, total: 10, cost_nano_usd: Some(14_000), ..Usage::default() };
+    let usage = Usage { input: 27, output: 3, total: 30, cost_nano_usd: Some(42_000), ..Usage::default() };
     assert_eq!(failure.usage, Some(usage));
 }
 

@@ -1,17 +1,27 @@
-//! Both adapters against a mock of providers that others wrote: `scripts/test-mock-provider` starts it.
+//! Every adapter against a mock of providers that others wrote: `scripts/test-mock-provider` starts it.
 
 use nylorun_domain::json::Text;
 use nylorun_domain::model::{FinishReason, ModelFailureCode, OutputPart, PromptItem};
 use nylorun_ports::models::ProviderAccess;
 
 use crate::support::{
-    ask_as, assistant, completed, deltas_of, failed, json, output, prompt, provider, tool, tool_call, tool_result, user,
+    ask_as, assistant, completed, deltas_of, failed, image, json, output, prompt, provider, tool, tool_call,
+    tool_result, user,
 };
 
-/// The mock's endpoint as each provider.
+/// The mock's endpoints, one for each provider. It answers as OpenRouter and as Google under their own paths.
 fn endpoints(test: &str) -> Vec<ProviderAccess> {
     match std::env::var("NYLORUN_TEST_AIMOCK_URL") {
-        Ok(url) => vec![provider(&url, "custom", "deepseek-reasoner"), provider(&url, "anthropic", "claude-haiku-4-5")],
+        Ok(url) => {
+            let root = url.trim_end_matches("/v1");
+            vec![
+                provider(&url, "custom", "deepseek-reasoner"),
+                provider(&url, "anthropic", "claude-haiku-4-5"),
+                provider(&url, "openai", "gpt-5-mini"),
+                provider(&format!("{root}/v1beta"), "google", "gemini-2.5-flash"),
+                provider(&format!("{root}/api/v1"), "openrouter", "deepseek/deepseek-v3.2"),
+            ]
+        }
         Err(_) => {
             println!("{test}: skipped, since NYLORUN_TEST_AIMOCK_URL is not set: run scripts/test-mock-provider");
             Vec::new()
@@ -61,7 +71,10 @@ async fn a_turn_with_two_parallel_tools() {
             tool_call(first, "bash", json(r#"{"command":"ls"}"#)),
             tool_call(second, "glob", json(r#"{"pattern":"**/*"}"#)),
         ];
-        assert_eq!((candidate.parts.as_slice(), candidate.finish), (expected.as_slice(), FinishReason::ToolCalls));
+        // The mock lets OpenAI's models reason unasked.
+        let is_said = |part: &&OutputPart| !matches!(part, OutputPart::Reasoning { .. });
+        let said: Vec<_> = candidate.parts.iter().filter(is_said).cloned().collect();
+        assert_eq!((said.as_slice(), candidate.finish), (expected.as_slice(), FinishReason::ToolCalls));
         assert_ne!(first, second);
 
         let results = [(first, "bash"), (second, "glob")];
@@ -89,5 +102,16 @@ async fn what_the_mock_does_not_know_is_refused() {
     for access in endpoints("what_the_mock_does_not_know_is_refused") {
         let failure = failed(ask_as(access, prompt(vec![user("something else entirely")])).await);
         assert_eq!(failure.code, ModelFailureCode::Overloaded, "{failure:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_used_is_counted_and_a_picture_is_taken() {
+    for access in endpoints("what_is_used_is_counted_and_a_picture_is_taken") {
+        let provider = access.provider.clone();
+        let reads_images = provider != "openrouter";
+        let parts = if reads_images { vec![image(), "count tokens".into()] } else { vec!["count tokens".into()] };
+        let usage = completed(ask_as(access, prompt(vec![PromptItem::User(parts)])).await).usage.unwrap();
+        assert_eq!((usage.input, usage.output, usage.total), (11, 4, 15), "{provider}");
     }
 }

@@ -4,10 +4,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use nylorun_domain::id::{AgentId, CallId, EffectId, InvocationId, SessionId, TurnId};
+use nylorun_domain::image::Image;
 use nylorun_domain::json::Json;
 use nylorun_domain::model::{
     Candidate, FinishReason, ModelFailure, ModelOutcome, ModelRef, OutputPart, Prompt, PromptItem, ToolCall, ToolInput,
-    ToolResult, ToolSpec,
+    ToolResult, ToolSpec, UserPart,
 };
 use nylorun_domain::tool::ToolOutcome;
 use nylorun_gates::catalogue::Catalogue;
@@ -83,6 +84,11 @@ pub(crate) fn provider(base_url: &str, name: &str, model: &str) -> ProviderAcces
     }
 }
 
+/// The same access with these settings.
+pub(crate) fn settings(access: ProviderAccess, settings: &str) -> ProviderAccess {
+    ProviderAccess { settings: Json::from_trusted(settings), ..access }
+}
+
 /// Asks the stub's model `m` of the provider `custom`.
 pub(crate) async fn ask(stub: &ProviderStub, prompt: Prompt) -> (ModelOutcome, Arc<Deltas>) {
     ask_as(access(stub, "custom", "m"), prompt).await
@@ -134,6 +140,16 @@ pub(crate) fn model(provider: &str, model: &str) -> ModelRef {
 
 pub(crate) fn assistant(model: ModelRef, parts: Vec<OutputPart>) -> PromptItem {
     PromptItem::Assistant(Candidate { parts, finish: FinishReason::Stop, usage: None, model, window: None })
+}
+
+/// Reasoning with what its provider wants back.
+pub(crate) fn signed(text: &str, signature: &str) -> OutputPart {
+    OutputPart::Reasoning { text: text.into(), signature: Some(Json::from_trusted(signature)) }
+}
+
+/// A picture: the beginning of a PNG is enough for everyone but a model.
+pub(crate) fn image() -> UserPart {
+    UserPart::Image(Image::new(&b"\x89PNG\r\n\x1a\n"[..]).unwrap())
 }
 
 pub(crate) fn tool_call(id: &str, name: &str, input: ToolInput) -> OutputPart {

@@ -27,7 +27,16 @@ pub(crate) enum AgentCommand {
 Examples:
   nylorun agent save assistant.yaml
   nylorun agent save --implementation-version 1.4.0 assistant.json
-  render-manifest | nylorun agent save -")]
+  render-manifest | nylorun agent save -
+
+A small manifest:
+  manifestSchemaVersion: 5
+  id: assistant
+  capabilities:
+    - id: main
+      type: agent
+      instructions:
+        - You help with files.")]
 pub(crate) struct SaveArgs {
     /// Manifest in JSON or YAML; - reads standard input
     #[arg(value_name = "FILE", value_parser = source)]

@@ -15,8 +15,11 @@ Examples:
   nylorun serve
   nylorun serve --listen 127.0.0.1:0           a free port; the line it prints says which
   nylorun serve --home /srv/nylorun
+  NYLORUN_ALLOWED_HOSTS=agents.example.com nylorun serve --listen 0.0.0.0:4000
 
-It prints one line with its URL when it is ready. SIGTERM lets turns come to rest and exits 0.")]
+It prints one line with its URL when it is ready, and logs to standard error. SIGTERM lets turns come to rest and \
+exits 0. The home directory holds the database, the workspaces and the keys; it is made when it is missing. Other \
+settings are variables of the environment, such as NYLORUN_DATABASE_URL and NYLORUN_LOG: see docs/operations.md.")]
 pub(crate) struct ServeArgs {
     /// The home directory.
     #[command(flatten)]
@@ -24,8 +27,8 @@ pub(crate) struct ServeArgs {
     /// Address and port; port 0 picks a free one [default: 127.0.0.1:4000]
     #[arg(long, value_name = "ADDR:PORT")]
     pub(crate) listen: Option<SocketAddr>,
-    /// Services to run, by commas; all in one process when left out
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    /// Services to run, by commas. Hidden while everything runs in one process.
+    #[arg(long, value_name = "LIST", value_delimiter = ',', hide = true)]
     pub(crate) service: Vec<String>,
 }
 
@@ -33,17 +36,20 @@ pub(crate) struct ServeArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  nylorun demo                                            the built-in fixture model, without network
+  nylorun demo
+  nylorun demo --model fixture/fixture                    the built-in fixture model, without key and network
   nylorun demo --model anthropic/claude-sonnet-5-5        the key comes from ANTHROPIC_API_KEY
-  nylorun demo --model custom/llama3.2 --base-url http://127.0.0.1:11434/v1")]
+  nylorun demo --model custom/llama3.2 --base-url http://127.0.0.1:11434/v1
+
+It works in a temporary home directory that is removed afterwards: nothing of yours is changed.")]
 pub(crate) struct DemoArgs {
-    /// Use this model instead of the fixture
+    /// Model to use [default: anthropic/claude-sonnet-5-5 when ANTHROPIC_API_KEY is set, else the built-in fixture]
     #[arg(long, value_name = "PROVIDER/MODEL")]
     pub(crate) model: Option<ModelName>,
     /// Endpoint of a `custom` model, usually ending in /v1
     #[arg(long, value_name = "URL", requires = "model")]
     pub(crate) base_url: Option<String>,
-    /// Environment variable that holds the provider's key
+    /// Environment variable that holds the provider's key [default: the usual one, such as ANTHROPIC_API_KEY]
     #[arg(long, value_name = "NAME", requires = "model")]
     pub(crate) key_env: Option<String>,
 }
@@ -63,7 +69,8 @@ Examples:
   nylorun migrate
   nylorun migrate --home /srv/nylorun
 
-`nylorun serve` does the same when it starts.")]
+Works on the SQLite file in the home directory, or on the database that NYLORUN_DATABASE_URL names. `nylorun serve` \
+does the same when it starts.")]
 pub(crate) struct MigrateArgs {
     /// The home directory.
     #[command(flatten)]

@@ -3,28 +3,37 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use nylorun_client::{Client, Key, TenantClient};
+use nylorun_client::{Client, Error, Key, TenantClient};
 
 use super::failure::Failure;
 use super::home::{self, CredentialsFile, HomeArgs, HostFile, LinkFile};
+use super::key_file;
 
 /// Where the server is. Without any of these: `NYLORUN_RUNTIME_URL`, else the project's `.nylorun/link.json`, else the
 /// home directory.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Which server")]
 pub(crate) struct ConnectArgs {
-    /// Its URL [default: NYLORUN_RUNTIME_URL, or a link.json, or the home directory's server]
+    /// URL of the server [default: NYLORUN_RUNTIME_URL, else the project's .nylorun/link.json, else the server of the
+    /// home directory]
     #[arg(long, value_name = "URL")]
     url: Option<String>,
-    /// Application key [default: NYLORUN_SERVER_KEY]
-    #[arg(long, value_name = "KEY")]
-    key: Option<String>,
-    /// Management key [default: NYLORUN_MANAGEMENT_KEY]
-    #[arg(long, value_name = "KEY")]
-    management_key: Option<String>,
+    /// File with an application key, for agents and sessions [default: the value of NYLORUN_SERVER_KEY, or the home
+    /// directory's key]
+    #[arg(long, value_name = "FILE")]
+    application_key_file: Option<PathBuf>,
+    /// File with a management key, for the tenant's settings [default: the value of NYLORUN_MANAGEMENT_KEY, or the home
+    /// directory's key]
+    #[arg(long, value_name = "FILE")]
+    management_key_file: Option<PathBuf>,
     #[command(flatten)]
     home: HomeArgs,
 }
+
+/// How an application key is given.
+pub(super) const APPLICATION_KEY: &str = "set NYLORUN_SERVER_KEY, or pass --application-key-file FILE";
+/// How a management key is given.
+pub(super) const MANAGEMENT_KEY: &str = "set NYLORUN_MANAGEMENT_KEY, or pass --management-key-file FILE";
 
 /// A server and the keys for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,29 +75,31 @@ impl ConnectArgs {
 
     fn connection_in(&self, around: &Surroundings<'_>) -> Result<Connection, Failure> {
         let set = |name: &str| (around.env)(name).filter(|value| !value.is_empty());
+        let own = self.own_keys()?;
         let keys = Keys {
-            application: self.key.clone().or_else(|| set("NYLORUN_SERVER_KEY")),
-            management: self.management_key.clone().or_else(|| set("NYLORUN_MANAGEMENT_KEY")),
+            application: own.application.clone().or_else(|| set("NYLORUN_SERVER_KEY")),
+            management: own.management.clone().or_else(|| set("NYLORUN_MANAGEMENT_KEY")),
         };
         if let Some(url) = &self.url {
             return keys.with(url.clone(), "--url".to_owned());
         }
         if self.home.home.is_some() {
-            return self.of_home(around, &self.own_keys());
+            return self.of_home(around, &own);
         }
         if let Some(url) = set("NYLORUN_RUNTIME_URL") {
             return keys.with(url, "NYLORUN_RUNTIME_URL".to_owned());
         }
-        match of_project(&around.directory, &self.own_keys())? {
+        match of_project(&around.directory, &own)? {
             Some(connection) => Ok(connection),
-            None => self.of_home(around, &self.own_keys()),
+            None => self.of_home(around, &own),
         }
     }
 
-    /// Keys of the command line: they win over those of files, which keys of the environment do not, since those belong
-    /// to `NYLORUN_RUNTIME_URL`.
-    fn own_keys(&self) -> Keys {
-        Keys { application: self.key.clone(), management: self.management_key.clone() }
+    /// Keys that the command line names: they win over those of the home directory or link, which keys of the
+    /// environment do not, since those belong to `NYLORUN_RUNTIME_URL`.
+    fn own_keys(&self) -> Result<Keys, Failure> {
+        let read = |file: &Option<PathBuf>| file.as_deref().map(key_file::read).transpose();
+        Ok(Keys { application: read(&self.application_key_file)?, management: read(&self.management_key_file)? })
     }
 
     fn of_home(&self, around: &Surroundings<'_>, own: &Keys) -> Result<Connection, Failure> {
@@ -100,7 +111,7 @@ impl ConnectArgs {
                 None => "`nylorun serve`".to_owned(),
             };
             return Err(Failure::not_running(format!("no server has run with the home directory {shown}"))
-                .remedy(format!("start one with {start}, or say where one runs with --url and --key")));
+                .remedy(format!("start one with {start}, or say where one runs with --url")));
         };
         let credentials = home::read(&directory.join("host-credentials.json"))?;
         Ok(own.or_of(credentials).at(host.url, format!("the home directory {shown}")))
@@ -137,7 +148,7 @@ impl Keys {
     fn with(self, url: String, origin: String) -> Result<Connection, Failure> {
         if self.application.is_none() && self.management.is_none() {
             return Err(Failure::usage(format!("{origin} names a server, but no key for it"))
-                .remedy("pass --key, or set NYLORUN_SERVER_KEY (NYLORUN_MANAGEMENT_KEY for the tenant's settings)"));
+                .remedy(format!("{APPLICATION_KEY}; for the tenant's settings {MANAGEMENT_KEY}")));
         }
         Ok(self.at(url, origin))
     }
@@ -153,8 +164,8 @@ impl Connection {
     /// # Errors
     /// There is no application key, or the URL is none.
     pub(crate) fn client(&self) -> Result<Client, Failure> {
-        let key = self.application_key.as_deref().ok_or_else(|| self.no_key("application", "--key"))?;
-        Ok(Client::new(&self.url, Key::new(key).map_err(nylorun_client::Error::from)?)?)
+        let key = self.application_key.as_deref().ok_or_else(|| self.no_key("application", APPLICATION_KEY))?;
+        self.client_with(self.key("application", key)?)
     }
 
     /// A client of the Management API.
@@ -162,7 +173,7 @@ impl Connection {
     /// # Errors
     /// There is no management key, or the URL is none.
     pub(crate) fn tenant(&self) -> Result<TenantClient, Failure> {
-        Ok(TenantClient::new(&self.url, self.management()?)?)
+        TenantClient::new(&self.url, self.management()?).map_err(|error| self.unusable(error))
     }
 
     /// A client for what any key may ask: how the server is.
@@ -173,17 +184,34 @@ impl Connection {
         if self.application_key.is_some() {
             return self.client();
         }
-        Ok(Client::new(&self.url, self.management()?)?)
+        self.client_with(self.management()?)
+    }
+
+    fn client_with(&self, key: Key) -> Result<Client, Failure> {
+        Client::new(&self.url, key).map_err(|error| self.unusable(error))
     }
 
     fn management(&self) -> Result<Key, Failure> {
-        let key = self.management_key.as_deref().ok_or_else(|| self.no_key("management", "--management-key"))?;
-        Ok(Key::new(key).map_err(nylorun_client::Error::from)?)
+        let key = self.management_key.as_deref().ok_or_else(|| self.no_key("management", MANAGEMENT_KEY))?;
+        self.key("management", key)
     }
 
-    fn no_key(&self, role: &str, flag: &str) -> Failure {
-        Failure::usage(format!("this needs a key of role {role}, and {} gives none", self.origin))
-            .remedy(format!("pass it with {flag}"))
+    /// The key's value is not repeated.
+    fn key(&self, role: &str, text: &str) -> Result<Key, Failure> {
+        let wrong = |error| Failure::usage(format!("the {role} key for {} cannot be used: {error}", self.url));
+        Key::new(text).map_err(wrong)
+    }
+
+    /// A URL that cannot be used, with where it came from.
+    fn unusable(&self, error: Error) -> Failure {
+        match error {
+            Error::InvalidUrl { .. } => Failure::usage(format!("{}: {error}", self.origin)),
+            error => error.into(),
+        }
+    }
+
+    fn no_key(&self, role: &str, remedy: &str) -> Failure {
+        Failure::usage(format!("this needs a key of role {role}, and {} gives none", self.origin)).remedy(remedy)
     }
 }
 
@@ -215,13 +243,13 @@ mod tests {
             let host = r#"{"format":1,"hostId":"host_1","tenantId":"tn_1","url":"http://127.0.0.1:4000",
                 "host":"127.0.0.1","port":4000,"pid":1}"#;
             self.write("home/.nylorun/host.json", host);
-            self.write("home/.nylorun/host-credentials.json", &credentials("home"));
+            self.write("home/.nylorun/host-credentials.json", &credentials("a", "b"));
             self
         }
 
         fn with_link(self) -> Self {
             self.write("project/.nylorun/link.json", r#"{"url":"http://127.0.0.1:5000","more":1}"#);
-            self.write("project/.nylorun/credentials.json", &credentials("link"));
+            self.write("project/.nylorun/credentials.json", &credentials("c", "d"));
             self.write("project/src/deep/file", "");
             self
         }
@@ -232,15 +260,26 @@ mod tests {
         }
     }
 
-    fn credentials(who: &str) -> String {
+    /// A key that its first letter names.
+    fn key(letter: &str) -> String {
+        letter.repeat(64)
+    }
+
+    fn credentials(application: &str, management: &str) -> String {
+        let (application, management) = (key(application), key(management));
         format!(
-            r#"{{"format":1,"applicationKey":{{"id":"local","key":"{who}-a"}},
-                "managementKey":{{"id":"m","key":"{who}-m"}}}}"#
+            r#"{{"format":1,"applicationKey":{{"id":"local","key":"{application}"}},
+                "managementKey":{{"id":"m","key":"{management}"}}}}"#
         )
     }
 
+    /// The URL, and the first letters of both keys.
     fn found(connection: &Connection) -> (&str, Option<&str>, Option<&str>) {
-        (&connection.url, connection.application_key.as_deref(), connection.management_key.as_deref())
+        (&connection.url, first(&connection.application_key), first(&connection.management_key))
+    }
+
+    fn first(key: &Option<String>) -> Option<&str> {
+        key.as_deref().and_then(|key| key.get(..1))
     }
 
     #[test]
@@ -248,26 +287,28 @@ mod tests {
         let mut machine = Machine::new().with_home().with_link();
         let none = ConnectArgs::default();
         let connection = machine.connect(&none, "elsewhere").unwrap();
-        assert_eq!(found(&connection), ("http://127.0.0.1:4000", Some("home-a"), Some("home-m")));
+        assert_eq!(found(&connection), ("http://127.0.0.1:4000", Some("a"), Some("b")));
         let connection = machine.connect(&none, "project/src/deep").unwrap();
-        assert_eq!(found(&connection), ("http://127.0.0.1:5000", Some("link-a"), Some("link-m")));
+        assert_eq!(found(&connection), ("http://127.0.0.1:5000", Some("c"), Some("d")));
         machine.env.push(("NYLORUN_RUNTIME_URL", "http://env".into()));
-        machine.env.push(("NYLORUN_SERVER_KEY", "env-a".into()));
+        machine.env.push(("NYLORUN_SERVER_KEY", key("e")));
         let connection = machine.connect(&none, "project").unwrap();
-        assert_eq!(found(&connection), ("http://env", Some("env-a"), None));
-        let args = ConnectArgs { url: Some("http://arg".into()), key: Some("arg-a".into()), ..none };
+        assert_eq!(found(&connection), ("http://env", Some("e"), None));
+        machine.write("key", &format!("{}\n", key("f")));
+        let file = Some(machine.root.path().join("key"));
+        let args = ConnectArgs { url: Some("http://arg".into()), application_key_file: file, ..none };
         let connection = machine.connect(&args, "project").unwrap();
-        assert_eq!(found(&connection), ("http://arg", Some("arg-a"), None));
+        assert_eq!(found(&connection), ("http://arg", Some("f"), None));
     }
 
     #[test]
     fn a_home_that_is_asked_for_wins_over_link_and_environment() {
         let mut machine = Machine::new().with_home().with_link();
         machine.env.push(("NYLORUN_RUNTIME_URL", "http://env".into()));
-        machine.env.push(("NYLORUN_SERVER_KEY", "env-a".into()));
+        machine.env.push(("NYLORUN_SERVER_KEY", key("e")));
         let home = HomeArgs { home: Some(machine.root.path().join("home/.nylorun")) };
         let connection = machine.connect(&ConnectArgs { home, ..ConnectArgs::default() }, "project").unwrap();
-        assert_eq!(found(&connection), ("http://127.0.0.1:4000", Some("home-a"), Some("home-m")));
+        assert_eq!(found(&connection), ("http://127.0.0.1:4000", Some("a"), Some("b")));
     }
 
     #[test]
@@ -295,8 +336,10 @@ mod tests {
 
     #[test]
     fn a_connection_without_the_key_says_which_is_missing() {
-        let args = ConnectArgs { url: Some("http://h".into()), key: Some("k".into()), ..ConnectArgs::default() };
-        let connection = Machine::new().connect(&args, "x").unwrap();
+        let mut machine = Machine::new();
+        machine.env.push(("NYLORUN_SERVER_KEY", key("e")));
+        let args = ConnectArgs { url: Some("http://h".into()), ..ConnectArgs::default() };
+        let connection = machine.connect(&args, "x").unwrap();
         let failure = connection.tenant().map(|_| ()).unwrap_err();
         assert_eq!(failure.to_string(), "this needs a key of role management, and --url gives none");
     }

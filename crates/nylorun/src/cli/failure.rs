@@ -77,6 +77,11 @@ impl Failure {
         Self { remedy: Some(remedy.into()), ..self }
     }
 
+    /// What to do, if that is known.
+    pub(crate) fn advice(&self) -> Option<&str> {
+        self.remedy.as_deref()
+    }
+
     /// The same with details, a line each.
     pub(crate) fn lines(self, lines: Vec<String>) -> Self {
         Self { lines, ..self }
@@ -135,9 +140,10 @@ impl Failure {
         let failure = Self::new(refusal.to_string());
         let remedy = match (refusal.code.as_str(), &refusal.active_turn_id) {
             ("credential_required" | "credential_invalid", _) => {
-                "pass a key of this server with --key, or leave --url and --key out to use the home directory's"
+                "give a key of this server: NYLORUN_SERVER_KEY or --application-key-file FILE for agents and sessions, \
+                 NYLORUN_MANAGEMENT_KEY or --management-key-file FILE for the tenant's settings"
             }
-            ("key_role_mismatch", _) => "an application key cannot do this; pass --management-key",
+            ("key_role_mismatch", _) => "use a key of the other role: --application-key-file or --management-key-file",
             (_, Some(_)) => "wait until the turn ends, or end it with `nylorun session cancel ID`",
             _ => return failure,
         };

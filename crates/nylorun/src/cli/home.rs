@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use nylorun_domain::caller::is_key;
 use serde::{Deserialize, Serialize};
 
 use super::failure::Failure;
@@ -10,18 +11,20 @@ use super::failure::Failure;
 /// `--home`.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct HomeArgs {
-    /// Home directory [default: NYLORUN_HOME, or ~/.nylorun]
+    /// Home directory of the server [default: NYLORUN_HOME, or ~/.nylorun]
     #[arg(long, value_name = "DIR")]
     pub(crate) home: Option<PathBuf>,
 }
 
 impl HomeArgs {
-    /// The directory: the argument, or `NYLORUN_HOME`, or `~/.nylorun`.
+    /// The directory, absolute: the argument, or `NYLORUN_HOME`, or `~/.nylorun`.
     ///
     /// # Errors
     /// None of the three says where.
     pub(crate) fn directory(&self) -> Result<PathBuf, Failure> {
-        self.directory_in(&|name| std::env::var(name).ok())
+        let directory = self.directory_in(&|name| std::env::var(name).ok())?;
+        let failed = |error| Failure::usage(format!("home directory {:?}: {error}", directory.display().to_string()));
+        std::path::absolute(&directory).map_err(failed)
     }
 
     /// The same with another environment.
@@ -89,20 +92,67 @@ pub(crate) struct LinkFile {
     pub(crate) url: String,
 }
 
-/// Reads one of these files; `None` when there is none.
+/// A file that is kept beside a server.
+pub(crate) trait KeptFile: for<'de> Deserialize<'de> {
+    /// What to do when it is damaged, after "remove it".
+    const WHEN_DAMAGED: &'static str;
+
+    /// What is wrong with the values; `None` when they can be used.
+    fn problem(&self) -> Option<&'static str>;
+}
+
+const OTHER_FORMAT: &str = "its `format` is not 1: a newer version wrote it";
+
+impl KeptFile for HostFile {
+    const WHEN_DAMAGED: &'static str = "the next `nylorun serve` writes it anew, with a new id of this host";
+
+    fn problem(&self) -> Option<&'static str> {
+        (self.format != 1).then_some(OTHER_FORMAT)
+    }
+}
+
+impl KeptFile for CredentialsFile {
+    const WHEN_DAMAGED: &'static str =
+        "the next `nylorun serve` makes new keys for the command line; keys of `nylorun key put` stay as they are";
+
+    fn problem(&self) -> Option<&'static str> {
+        if self.format != 1 {
+            return Some(OTHER_FORMAT);
+        }
+        let keys = [&self.application_key, &self.management_key];
+        let is_damaged = keys.into_iter().flatten().any(|named| !is_key(&named.key));
+        is_damaged.then_some("a key in it is not 64 lower-case hexadecimal digits")
+    }
+}
+
+impl KeptFile for LinkFile {
+    const WHEN_DAMAGED: &'static str = "then say where the server runs with --url";
+
+    fn problem(&self) -> Option<&'static str> {
+        None
+    }
+}
+
+/// Reads one of these files; `None` when there is none. What is in it is not repeated: it may be a key.
 ///
 /// # Errors
 /// The file cannot be read, or is not what it should be.
-pub(crate) fn read<T: for<'de> Deserialize<'de>>(path: &Path) -> Result<Option<T>, Failure> {
+pub(crate) fn read<T: KeptFile>(path: &Path) -> Result<Option<T>, Failure> {
     let text = match std::fs::read(path) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(Failure::new(format!("cannot read {}: {error}", path.display()))),
     };
-    let file = serde_json::from_slice(&text);
-    file.map(Some).map_err(|error| {
-        Failure::new(format!("{} is damaged: {error}", path.display())).remedy("`nylorun serve` writes it anew")
-    })
+    let damaged = |problem: String| {
+        let what = format!("{} is damaged: {problem}", path.display());
+        Failure::new(what).remedy(format!("restore it from a backup, or remove it: {}", T::WHEN_DAMAGED))
+    };
+    let file: T = serde_json::from_slice(&text)
+        .map_err(|error| damaged(format!("not as expected at line {}, column {}", error.line(), error.column())))?;
+    match file.problem() {
+        None => Ok(Some(file)),
+        Some(problem) => Err(damaged(problem.to_owned())),
+    }
 }
 
 #[cfg(test)]
@@ -136,5 +186,26 @@ mod tests {
         assert_eq!(read.management_key.as_ref().unwrap().key, "m");
         assert_eq!(serde_json::to_string(&read).unwrap(), credentials);
         assert!(!format!("{read:?}").contains("\"m\""));
+    }
+
+    #[test]
+    fn a_damaged_file_is_told_without_what_is_in_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("host-credentials.json");
+        let key = "a".repeat(64);
+        for damaged in [
+            String::new(),
+            "{".to_owned(),
+            format!(r#"{{"format":1,"applicationKey":"{key}"}}"#),
+            format!(r#"{{"format":1,"applicationKey":{{"id":"local","key":"{key}b"}}}}"#),
+            r#"{"format":2}"#.to_owned(),
+        ] {
+            std::fs::write(&path, &damaged).unwrap();
+            let refused = format!("{:?}", read::<CredentialsFile>(&path).unwrap_err());
+            assert!(refused.contains("is damaged") && refused.contains("remove it: the next"), "{refused}");
+            assert!(!refused.contains(&key), "{refused}");
+        }
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(read::<CredentialsFile>(&path).unwrap(), None);
     }
 }

@@ -3,10 +3,11 @@
 use std::time::SystemTime;
 
 use clap::{Args, Subcommand};
+use serde::Serialize;
 
 use super::failure::Failure;
 use super::home::HomeArgs;
-use super::output::{OutputArgs, print};
+use super::output::OutputArgs;
 use super::term::{Style, ago, one_line, table};
 use crate::local::{self, ListedKey, NewKey};
 
@@ -36,11 +37,14 @@ pub(crate) enum KeyCommand {
 Examples:
   nylorun key put web
   nylorun key put ops --management
-  KEY=$(nylorun key put web --json | jq -r .key)")]
+  nylorun key put web --json | jq -r .key > web.key
+
+Clients send it as `Authorization: Bearer KEY`. The command line takes it from NYLORUN_SERVER_KEY or \
+--application-key-file (a management key from NYLORUN_MANAGEMENT_KEY or --management-key-file).")]
 pub(crate) struct PutArgs {
-    /// Name: a letter, then letters, digits and hyphens, all lower case, at most 32
+    /// Name of the key: a letter, then letters, digits and hyphens, all lower case, at most 32
     id: String,
-    /// For the tenant's settings instead of agents and sessions
+    /// Make a key for the tenant's settings (model, keys) instead of one for agents and sessions
     #[arg(long)]
     management: bool,
     #[command(flatten)]
@@ -68,8 +72,10 @@ pub(crate) struct ListArgs {
 Examples:
   nylorun key rm web")]
 pub(crate) struct RmArgs {
-    /// Its name
+    /// Name of the key
     id: String,
+    #[command(flatten)]
+    output: OutputArgs,
     #[command(flatten)]
     home: HomeArgs,
 }
@@ -82,11 +88,21 @@ pub(crate) async fn run(command: KeyCommand) -> Result<(), Failure> {
     match command {
         KeyCommand::Put(args) => put(args).await,
         KeyCommand::List(args) => list(args).await,
-        KeyCommand::Rm(args) => {
-            local::key_rm(&args.home.directory()?, &args.id).await?;
-            print(&format!("removed {}\n", one_line(&args.id, 40)))
-        }
+        KeyCommand::Rm(args) => rm(args).await,
     }
+}
+
+/// As the Management API says it.
+#[derive(Serialize)]
+struct Removed {
+    id: String,
+    deleted: bool,
+}
+
+async fn rm(args: RmArgs) -> Result<(), Failure> {
+    local::key_rm(&args.home.directory()?, &args.id).await?;
+    let removed = Removed { id: args.id, deleted: true };
+    args.output.print(&removed, |removed| format!("removed {}\n", one_line(&removed.id, 40)))
 }
 
 async fn put(args: PutArgs) -> Result<(), Failure> {

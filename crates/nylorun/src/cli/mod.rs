@@ -13,8 +13,10 @@ mod document;
 mod failure;
 mod home;
 mod key;
+mod key_file;
 mod model;
 mod output;
+mod secrets;
 mod session;
 pub(crate) mod show;
 mod status;
@@ -53,7 +55,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not running or not enabled.";
 pub(crate) enum Command {
     /// Run the server in the foreground
     Serve(ServeArgs),
-    /// Show the main job on this machine: a real turn with tools, printed as it happens
+    /// Show on this machine what it does: a turn with tools, printed as it happens
     Demo(DemoArgs),
     /// The child process of a virtual workspace
     #[command(hide = true)]
@@ -66,24 +68,61 @@ pub(crate) enum Command {
     Client(ClientCommand),
 }
 
+const AGENT_EXAMPLES: &str = "\
+Examples:
+  nylorun agent save assistant.yaml
+  nylorun agent list
+  nylorun chat assistant";
+
+const SESSION_EXAMPLES: &str = "\
+Examples:
+  nylorun session list --status uncertain
+  nylorun session show ID                        where it stands, and what it waits for
+  nylorun session items ID                       as a conversation
+  nylorun session cancel ID";
+
+const KEY_EXAMPLES: &str = "\
+Examples:
+  nylorun key put web                            for your application's server
+  nylorun key put ops --management               for the tenant's settings
+  nylorun key list
+  nylorun key rm web
+
+A model provider's key is another thing: `nylorun model set`.";
+
+const MODEL_EXAMPLES: &str = "\
+Examples:
+  nylorun model set anthropic/claude-sonnet-5-5  its key comes from ANTHROPIC_API_KEY
+  nylorun model set custom/llama3.2 --base-url http://127.0.0.1:11434/v1
+  nylorun model fixture                          try without a model
+  nylorun model list";
+
+const SECRETS_EXAMPLES: &str = "\
+Examples:
+  nylorun secrets list
+  nylorun secrets discard --yes";
+
 /// Commands that end when their answer is there.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ClientCommand {
     /// Save and list agents
-    #[command(subcommand)]
+    #[command(subcommand, after_help = AGENT_EXAMPLES)]
     Agent(agent::AgentCommand),
     /// Talk to an agent
     Chat(chat::ChatArgs),
     /// Look at sessions, follow, cancel and settle them
-    #[command(subcommand)]
+    #[command(subcommand, after_help = SESSION_EXAMPLES)]
     Session(session::SessionCommand),
-    /// Make, list and remove keys, on the machine that holds the home directory
-    #[command(subcommand)]
+    /// Make, list and remove API keys, on the machine that holds the home directory
+    #[command(subcommand, after_help = KEY_EXAMPLES)]
     Key(key::KeyCommand),
-    /// Choose the tenant's model
-    #[command(subcommand)]
+    /// Choose the model that all agents use
+    #[command(subcommand, after_help = MODEL_EXAMPLES)]
     Model(model::ModelCommand),
-    /// Say how the server is
+    /// List the sealed secrets, and discard those that cannot be opened any more
+    #[command(subcommand, after_help = SECRETS_EXAMPLES)]
+    Secrets(secrets::SecretsCommand),
+    /// Say whether the server runs, and what is in it
     Status(status::StatusArgs),
     /// Look for what is missing, and say what to do
     Doctor(doctor::DoctorArgs),
@@ -105,6 +144,7 @@ pub(crate) fn run(command: ClientCommand) -> Result<(), Failure> {
             ClientCommand::Session(command) => session::run(command).await,
             ClientCommand::Key(command) => key::run(command).await,
             ClientCommand::Model(command) => model::run(command).await,
+            ClientCommand::Secrets(command) => secrets::run(command).await,
             ClientCommand::Status(args) => status::run(args).await,
             ClientCommand::Doctor(args) => doctor::run(args).await,
             ClientCommand::Completions(args) => completions::run(args),
@@ -145,7 +185,7 @@ mod tests {
                 check(inner, &format!("{path} {}", inner.get_name()));
             }
             let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
-            assert!(!inner.is_empty() || help.contains(path), "`{path}` has no example:\n{help}");
+            assert!(help.contains(path), "`{path}` has no example:\n{help}");
         }
         check(&Cli::command(), "nylorun");
     }

@@ -1,11 +1,11 @@
 //! Turns that end while commands are on their way: what the record, the counts and the command line say of them.
 
-use nylorun_client::{Command, Event, Follow, Settle, Settlement, Update};
+use nylorun_client::{Command, Event, Follow, Session, Settle, Settlement, Update};
 use serde_json::{Value, json};
 
 use crate::cli::{nylorun, ok};
 use crate::drill;
-use crate::server::Setup;
+use crate::server::{Server, Setup};
 
 const LONG: &str = "echo one >> marks; sleep 60";
 
@@ -27,6 +27,18 @@ fn without_envelope(events: &[Event], kind: &str) -> Vec<Value> {
     .collect()
 }
 
+/// Cancels a session's turn when the model has asked for tools.
+async fn cancel_in_tools(server: &Server, id: &str, script: &Value) -> Session {
+    drill::begin(&server.client(), id, &script.to_string()).await.expect("it can begin");
+    let session = server.client().session(id);
+    let mut events = session.events(Follow::default());
+    // The calls' intents are committed with the answer that asks for them.
+    until(&mut events, "message.assistant").await;
+    session.command(&Command::cancel().expect("a key can be made")).await.expect("a cancel is always taken");
+    until(&mut events, "turn.cancelled").await;
+    session
+}
+
 #[tokio::test]
 async fn a_cancelled_turn_names_what_may_have_happened_and_nothing_else() {
     let home = tempfile::tempdir().expect("a folder can be made");
@@ -37,13 +49,7 @@ async fn a_cancelled_turn_names_what_may_have_happened_and_nothing_else() {
         {"name": "read", "input": {"path": "notes"}},
         {"name": "write", "input": {"path": "notes", "content": "x"}},
     ]}]);
-    drill::begin(&server.client(), "s", &script.to_string()).await.expect("it can begin");
-    let session = server.client().session("s");
-    let mut events = session.events(Follow::default());
-    // The calls' intents are committed with the answer that asks for them.
-    until(&mut events, "message.assistant").await;
-    session.command(&Command::cancel().expect("a key can be made")).await.expect("a cancel is always taken");
-    until(&mut events, "turn.cancelled").await;
+    let session = cancel_in_tools(&server, "s", &script).await;
 
     let record = session.history(None, None).await.expect("it has a history").items;
     let why = "the turn was cancelled before its outcome was recorded";
@@ -78,6 +84,33 @@ async fn a_cancelled_turn_names_what_may_have_happened_and_nothing_else() {
     assert!(session.view().await.expect("it is there").uncertain_effects.is_empty());
     assert!(ok(&nylorun(path, &["session", "list", "--uncertain"])).contains("no such sessions"));
     assert!(!ok(&nylorun(path, &["doctor"])).contains("--uncertain"));
+}
+
+#[tokio::test]
+async fn sessions_in_doubt_are_listed_page_by_page_or_all_at_once() {
+    let home = tempfile::tempdir().expect("a folder can be made");
+    let server = Setup::new(home.path()).start();
+    drill::prepare(&server).await.expect("it can be prepared");
+    let script = json!([{"tools": [{"name": "bash", "input": {"command": LONG}}]}]);
+    for id in ["s1", "s2"] {
+        cancel_in_tools(&server, id, &script).await;
+    }
+    let sound = json!([{"text": "done"}]).to_string();
+    drill::begin(&server.client(), "s3", &sound).await.expect("it can begin");
+    let list = |args: &[&str]| {
+        let args: Vec<_> = ["session", "list", "--uncertain", "--json"].iter().chain(args).copied().collect();
+        let page: Value = serde_json::from_str(&ok(&nylorun(home.path(), &args))).expect("JSON");
+        let ids = page["sessions"].as_array().expect("a list").iter().map(|one| one["id"].as_str().expect("an id"));
+        (ids.map(str::to_owned).collect::<Vec<_>>(), page["nextCursor"].as_str().map(str::to_owned))
+    };
+    let (newest, eldest) = (vec!["s2".to_owned()], vec!["s1".to_owned()]);
+    assert_eq!(list(&["--all"]), ([newest.clone(), eldest.clone()].concat(), None));
+    let (first, next) = list(&["--limit", "1"]);
+    let next = next.expect("there are more");
+    assert_eq!((first, list(&["--limit", "1", "--after", &next])), (newest, (eldest, None)));
+    assert_eq!(list(&["--agent", "other"]), (vec![], None));
+    let mismatch = nylorun(home.path(), &["session", "list", "--after", &next]);
+    assert!(String::from_utf8_lossy(&mismatch.stderr).contains("cursor_mismatch"), "{mismatch:?}");
 }
 
 #[tokio::test]

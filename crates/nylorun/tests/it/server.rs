@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -21,6 +22,8 @@ pub(crate) struct Setup {
 
 impl Setup {
     pub(crate) fn new(home: &Path) -> Self {
+        // The log is in it before the server is: it must not be open to others then.
+        fs::set_permissions(home, fs::Permissions::from_mode(0o700)).expect("the home directory is there");
         Self { home: home.to_owned(), listen: "127.0.0.1:0".to_owned(), env: Vec::new() }
     }
 
@@ -53,12 +56,26 @@ impl Setup {
         Some(Server { child, url, home: self.home.clone(), started_in: begun.elapsed() })
     }
 
+    /// A start that must fail: its exit code, and what it said since the log was begun.
+    pub(crate) fn refused(&self) -> (Option<i32>, String) {
+        let mut child = self.spawn();
+        let mut lines = BufReader::new(child.stdout.take().expect("its output is piped")).lines();
+        if let Some(Ok(line)) = lines.next() {
+            child.kill().expect("it runs");
+            child.wait().expect("it ended");
+            panic!("it started: {line}");
+        }
+        (child.wait().expect("it ended").code(), self.log())
+    }
+
+    /// What its servers logged.
+    pub(crate) fn log(&self) -> String {
+        fs::read_to_string(self.home.join("server.log")).unwrap_or_default()
+    }
+
     /// Starts a server that becomes ready.
     pub(crate) fn start(&self) -> Server {
-        self.try_start().unwrap_or_else(|| {
-            let log = fs::read_to_string(self.home.join("server.log")).unwrap_or_default();
-            panic!("the server did not become ready:\n{log}")
-        })
+        self.try_start().unwrap_or_else(|| panic!("the server did not become ready:\n{}", self.log()))
     }
 }
 

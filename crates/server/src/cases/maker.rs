@@ -194,21 +194,28 @@ impl Maker<'_> {
         };
         let invalid = || expect(400, Code::QueryInvalid, Message::Some);
         let names: Vec<_> = self.route.query.iter().map(|param| param.name).collect();
-        let pages = names.contains(&"limit");
-        if pages {
+        if names.contains(&"limit") {
             for wrong in ["0", "201", "-1", "1.5", "ten", "", "%2b5"] {
                 push(&format!("limit={wrong}"), invalid());
             }
+            push("limit=1&limit=2", invalid());
             push("limit=5&cursor=czow", expect(400, Code::CursorInvalid, Message::Exactly("Invalid cursor")));
             push("limit=5&cursor=h1.czow", expect(400, Code::CursorInvalid, Message::Exactly("Invalid cursor")));
         }
         for switch in ["deltas", "uncertain"].into_iter().filter(|name| names.contains(name)) {
             push(&format!("{switch}=yes"), invalid());
+            push(&format!("{switch}=true&{switch}=true"), invalid());
+        }
+        if names.contains(&"agent") {
+            for wrong in ["", "a%00", &"a".repeat(MAX_ID_LEN + 1)] {
+                push(&format!("agent={wrong}"), invalid());
+            }
         }
         if names.contains(&"agentId") {
             push("agentId=", invalid());
-        }
-        if names.contains(&"cursor") {
+            push("agentId=a&agentId=b", invalid());
+            self.list_queries(&mut cases);
+        } else if names.contains(&"cursor") {
             let beyond = cursor::event(&SessionId::from_trusted(self.world.session_id.as_str()), i64::MAX);
             for wrong in ["", "%00", "!!", "c3g", &self.world.foreign_cursor, &beyond] {
                 let refused = expect(400, Code::RequestRejected, Message::Exactly("Invalid cursor"));
@@ -218,6 +225,41 @@ impl Maker<'_> {
             cases.push(self.sound("a bad Last-Event-ID", refused).with("last-event-id", "!!"));
         }
         cases
+    }
+
+    /// What a page of a list refuses beside the limit.
+    fn list_queries(&self, cases: &mut Vec<Case>) {
+        let mut push = |query: &str, expect: Expect| {
+            let target = format!("{}?limit=5&{query}", self.target());
+            cases.push(Case { target, ..self.sound(query, expect) });
+        };
+        for wrong in [
+            "agentId=a%0Ab",
+            "status=",
+            "status=dreaming",
+            "status=Idle",
+            "status=idle&status=idle",
+            "sandboxId=",
+            "sandboxId=%2Fa",
+            "ownerUserId=",
+            "ownerUserId=a%00",
+            "agent=helper",
+            "uncertain=",
+            "uncertain=1",
+            "cursor=a&cursor=b",
+            "=",
+        ] {
+            push(wrong, expect(400, Code::QueryInvalid, Message::Some));
+        }
+        for wrong in ["", "%00", "!!", "e30", "e30=", &"A".repeat(5_000)] {
+            push(&format!("cursor={wrong}"), expect(400, Code::CursorInvalid, Message::Exactly("Invalid cursor")));
+        }
+        // Bound to nothing that anybody asked for.
+        let foreign = "eyJ2ZXJzaW9uIjoxLCJiaW5kaW5nIjoiYiIsImtleSI6WzEsImEiXX0";
+        push(&format!("cursor={foreign}"), expect(400, Code::CursorMismatch, Message::Exactly("Invalid cursor")));
+        let mut case = self.sound("a subject that names an owner", expect(403, Code::RequestRejected, Message::Some));
+        case.target.push_str("?limit=5&ownerUserId=ann");
+        cases.push(case.acting("ann", "sessions:own"));
     }
 
     /// A session of somebody else, and one that is not there, are answered alike.
@@ -271,6 +313,9 @@ impl Maker<'_> {
             cases.push(case.without("content-type").with("content-type", media_type));
         }
         cases.push(self.sound("no media type", unsupported()).without("content-type"));
+        for coding in ["gzip", "br", "identity, gzip", "zstd"] {
+            cases.push(self.sound(&format!("{coding} encoding"), unsupported()).with("content-encoding", coding));
+        }
         cases
     }
 }

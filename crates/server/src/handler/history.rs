@@ -3,30 +3,27 @@
 use hyper::StatusCode;
 use nylorun_app::StoredEvent;
 use nylorun_domain::event::Visibility;
-use nylorun_domain::id::SessionId;
+use nylorun_domain::id::{AgentId, SessionId};
 use nylorun_domain::json::{Value, parse};
-use nylorun_wire::code::Code;
-use nylorun_wire::cursor::{self, Binding, CursorError};
+use nylorun_wire::cursor::{self, Binding};
 use nylorun_wire::error::Rejection;
 use nylorun_wire::history::{self, Paging};
 use nylorun_wire::names;
 
 use super::refused;
 use crate::reply::Reply;
-use crate::request::{Call, bad_query};
+use crate::request::{AN_ID, Call, bad_page_cursor};
 use crate::sse::{self, Deltas};
-
-/// Most records of a page.
-pub(crate) const MAX_LIMIT: i64 = 200;
 
 pub(crate) async fn follow(call: Call) -> Result<Reply, Rejection> {
     let session = call.session_id()?;
-    let after = given_cursor(&call).map(|cursor| read_cursor(cursor, &session)).transpose()?;
-    let deltas = match call.query.get("deltas") {
-        None | Some("false") => Deltas::Unwanted,
-        Some("true") => Deltas::Wanted,
-        Some(_) => return Err(bad_query("deltas", "true or false")),
-    };
+    let after = given_cursor(&call)?.map(|cursor| read_cursor(cursor, &session)).transpose()?;
+    let deltas = call.read_query("deltas", "true or false", |deltas| match deltas {
+        "true" => Some(Deltas::Wanted),
+        "false" => Some(Deltas::Unwanted),
+        _ => None,
+    });
+    let deltas = deltas?.unwrap_or(Deltas::Unwanted);
     let follower = call.server.app.follow(&call.caller, &session, after).await.map_err(refused)?;
     let keepalive = call.server.config.limits.keepalive;
     Ok(Reply::Events(sse::events(session, follower, deltas, keepalive, call.server.stages.clone())))
@@ -34,10 +31,12 @@ pub(crate) async fn follow(call: Call) -> Result<Reply, Rejection> {
 
 pub(crate) async fn read(call: Call) -> Result<Reply, Rejection> {
     let session = call.session_id()?;
-    let limit = call.query.get("limit").map(parse_limit).transpose()?;
-    let agent = call.query.get("agent");
+    let limit = call.limit()?;
+    // A delegation's id, or an agent's path: both keep to what an id may be.
+    let agent = call.read_query("agent", AN_ID, |agent| AgentId::parse(agent).ok())?;
+    let agent = agent.as_ref().map(AgentId::as_str);
     let binding = Binding { tenant: call.server.app.tenant_id(), session: &session, agent };
-    let after = given_cursor(&call).map(|cursor| match limit {
+    let after = given_cursor(&call)?.map(|cursor| match limit {
         Some(_) => cursor::read_history(cursor, &binding).map_err(bad_page_cursor),
         None => read_cursor(cursor, &session),
     });
@@ -54,27 +53,12 @@ pub(crate) async fn read(call: Call) -> Result<Reply, Rejection> {
 }
 
 /// Where the caller stands; `?cursor=` wins.
-fn given_cursor(call: &Call) -> Option<&str> {
-    call.query.get("cursor").or(call.last_event_id.as_deref())
+fn given_cursor(call: &Call) -> Result<Option<&str>, Rejection> {
+    Ok(call.given("cursor")?.or(call.last_event_id.as_deref()))
 }
 
 fn read_cursor(cursor: &str, session: &SessionId) -> Result<i64, Rejection> {
     cursor::read(cursor, session).map_err(|_| Rejection::bad_request("Invalid cursor"))
-}
-
-fn bad_page_cursor(error: CursorError) -> Rejection {
-    let code = match error {
-        CursorError::Malformed => Code::CursorInvalid,
-        CursorError::Mismatch => Code::CursorMismatch,
-    };
-    Rejection::new(400, code, "Invalid cursor")
-}
-
-fn parse_limit(text: &str) -> Result<usize, Rejection> {
-    let digits = text.bytes().all(|byte| byte.is_ascii_digit());
-    let limit = text.parse::<i64>().ok().filter(|limit| digits && (1..=MAX_LIMIT).contains(limit));
-    let limit = limit.and_then(|limit| usize::try_from(limit).ok());
-    limit.ok_or_else(|| bad_query("limit", "a whole number from 1 to 200"))
 }
 
 /// Whether a client is shown this event, and it belongs to the agent that was asked for.

@@ -1,31 +1,12 @@
 //! Sessions and their commands (api 2.2, 2.4).
 
-use nylorun_app::{Effects, SessionQuery};
-use nylorun_domain::id::AgentId;
 use nylorun_wire::command::Command;
 use nylorun_wire::error::Rejection;
-use nylorun_wire::session::{self, OpenSession};
+use nylorun_wire::session::OpenSession;
 
 use super::{refused, unreadable};
 use crate::reply::Reply;
-use crate::request::{Call, bad_query};
-
-pub(crate) async fn list(call: Call) -> Result<Reply, Rejection> {
-    // Pages come with a feature that is not advertised; without `limit`, their other parameters are ignored (api 1.10).
-    if call.query.get("limit").is_some() {
-        return Err(bad_query("limit", "left out: this server does not page its sessions yet"));
-    }
-    let agent = call.query.get("agentId").map(AgentId::parse).transpose();
-    let agent = agent.map_err(|error| bad_query("agentId", &format!("an agent's id: it {error}")))?;
-    let effects = match call.query.get("uncertain") {
-        None | Some("false") => Effects::Any,
-        Some("true") => Effects::Uncertain,
-        Some(_) => return Err(bad_query("uncertain", "true or false")),
-    };
-    let query = SessionQuery { agent, effects };
-    let sessions = call.server.app.session_list(&call.caller, &query).await.map_err(refused)?;
-    Ok(Reply::ok(&session::list(&sessions)))
-}
+use crate::request::Call;
 
 pub(crate) async fn open(call: Call) -> Result<Reply, Rejection> {
     let body = OpenSession::read(call.body()?).map_err(unreadable)?;

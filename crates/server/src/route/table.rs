@@ -1,11 +1,11 @@
 //! The table of routes.
 
 use nylorun_wire::code::Code;
-use nylorun_wire::schema::{Constant, ID, Schema, TEXT, answers, bodies};
+use nylorun_wire::schema::{ID, SANDBOX_ID, Schema, TEXT, answers, bodies};
 
 use super::{AnswerKind, Answering, Audience, BodyKind, QueryParam, Refusal, Route, Scope, Verb, Work};
-use crate::handler::{agent, effect, history, key, me, model, session, tenant, workspace};
-use crate::request::Call;
+use crate::handler::{agent, effect, history, key, me, model, session, session_list, tenant, workspace};
+use crate::request::{Call, MAX_LIMIT};
 
 const AGENTS: &[Scope] = &[Scope::AgentsRead, Scope::AgentsWrite];
 const AGENTS_WRITE: &[Scope] = &[Scope::AgentsWrite];
@@ -14,6 +14,14 @@ const NEVER: &[Scope] = &[];
 
 const NO_SESSION: Refusal = rejected(404, "no such session, or not the caller's");
 const BUSY: Refusal = rejected(409, "a turn is active");
+
+const BAD_PAGE_CURSOR: Refusal =
+    Refusal { status: 400, code: Code::CursorInvalid, when: "a page's cursor cannot be read" };
+const OTHER_PAGE_CURSOR: Refusal =
+    Refusal { status: 400, code: Code::CursorMismatch, when: "a page's cursor belongs to other pages" };
+
+const PAGED: &str = "Answer a page of at most so many, with nextCursor; a page may hold fewer, and is the last one \
+     when nextCursor is null. Without it all sessions are answered, and of the other parameters only agentId counts";
 
 const AFTER: QueryParam = QueryParam {
     name: "cursor",
@@ -84,17 +92,32 @@ pub const ROUTES: &[Route] = &[
     Route {
         path: "/v1/sessions",
         name: "listSessions",
-        summary: "List the sessions that the caller sees",
+        summary: "List the sessions that the caller sees, newest first; in pages with limit",
         query: &[
+            QueryParam { name: "limit", schema: Schema::Integer { min: 1, max: MAX_LIMIT }, summary: PAGED },
+            QueryParam { name: "cursor", schema: TEXT, summary: "The nextCursor of the page before, with its filters" },
             QueryParam { name: "agentId", schema: ID, summary: "Only this agent's" },
+            QueryParam { name: "status", schema: answers::STATUS, summary: "Only those in this status" },
+            QueryParam { name: "sandboxId", schema: SANDBOX_ID, summary: "Only those in this sandbox" },
+            QueryParam {
+                name: "ownerUserId",
+                schema: ID,
+                summary: "Only this person's; for an application key as itself",
+            },
             QueryParam {
                 name: "uncertain",
-                schema: Schema::Constant(Constant::True),
+                schema: Schema::Bool,
                 summary: "Only those with an effect of which nobody knows whether it happened, of whatever turn",
             },
         ],
         answer: AnswerKind::Json(answers::SESSION_LIST),
-        handler: |call| Box::pin(session::list(call)),
+        errors: &[
+            Refusal { status: 400, code: Code::QueryInvalid, when: "a parameter is unknown or has a wrong value" },
+            BAD_PAGE_CURSOR,
+            OTHER_PAGE_CURSOR,
+            rejected(403, "a subject asks for a person's sessions"),
+        ],
+        handler: |call| Box::pin(session_list::list(call)),
         ..RUNTIME
     },
     Route {
@@ -156,12 +179,16 @@ pub const ROUTES: &[Route] = &[
             AFTER,
             QueryParam {
                 name: "deltas",
-                schema: Schema::Constant(Constant::True),
+                schema: Schema::Bool,
                 summary: "Also send pieces of answers that are being made, as message.delta frames without an id",
             },
         ],
         answer: AnswerKind::Events(answers::EVENT),
-        errors: &[rejected(400, "the cursor is not one of this session"), NO_SESSION],
+        errors: &[
+            rejected(400, "the cursor is not one of this session"),
+            Refusal { status: 400, code: Code::QueryInvalid, when: "a parameter has a wrong value" },
+            NO_SESSION,
+        ],
         handler: |call| Box::pin(history::follow(call)),
         ..RUNTIME
     },
@@ -171,19 +198,19 @@ pub const ROUTES: &[Route] = &[
         summary: "Read a session's events",
         query: &[
             AFTER,
-            QueryParam { name: "agent", schema: TEXT, summary: "Only the work of this agent used as a tool" },
+            QueryParam { name: "agent", schema: ID, summary: "Only the work of this agent used as a tool" },
             QueryParam {
                 name: "limit",
-                schema: Schema::Integer { min: 1, max: history::MAX_LIMIT },
+                schema: Schema::Integer { min: 1, max: MAX_LIMIT },
                 summary: "Read one page of at most so many records",
             },
         ],
         answer: AnswerKind::Json(answers::HISTORY),
         errors: &[
             rejected(400, "the cursor is not one of this session"),
-            Refusal { status: 400, code: Code::QueryInvalid, when: "limit is not a number from 1 to 200" },
-            Refusal { status: 400, code: Code::CursorInvalid, when: "a page's cursor cannot be read" },
-            Refusal { status: 400, code: Code::CursorMismatch, when: "a page's cursor belongs to other pages" },
+            Refusal { status: 400, code: Code::QueryInvalid, when: "a parameter has a wrong value" },
+            BAD_PAGE_CURSOR,
+            OTHER_PAGE_CURSOR,
             NO_SESSION,
         ],
         handler: |call| Box::pin(history::read(call)),

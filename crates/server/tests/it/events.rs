@@ -2,17 +2,23 @@
 
 use std::time::Duration;
 
+use nylorun_domain::change::SessionChange;
+use nylorun_domain::event::{Payload, Source};
 use nylorun_domain::id::{InvocationId, SessionId};
+use nylorun_domain::model::{ModelFailure, ModelFailureCode};
 use nylorun_server::{Limits, Stage};
-use nylorun_store::db::Statement;
-use nylorun_store::params;
+use nylorun_turns::stamp;
 use nylorun_wire::cursor;
 
 use crate::client::{Answer, Client};
-use crate::world::{APPLICATION, World};
+use crate::world::{APPLICATION, MANAGEMENT, World};
 
 async fn follow(world: &World, target: &str, headers: &[(&str, &str)]) -> (Client, Answer) {
-    let bearer = format!("Bearer {APPLICATION}");
+    follow_with(world, APPLICATION, target, headers).await
+}
+
+async fn follow_with(world: &World, key: &str, target: &str, headers: &[(&str, &str)]) -> (Client, Answer) {
+    let bearer = format!("Bearer {key}");
     let mut client = world.client().await;
     let own = [("nylorun-protocol", "10"), ("authorization", bearer.as_str())];
     let headers: Vec<_> = own.into_iter().chain(headers.iter().copied()).collect();
@@ -94,15 +100,23 @@ async fn pieces_of_an_answer_that_was_read_from_the_record_are_not_given_after_i
     let mut pending = String::new();
     cancel(&world, "first").await;
     client.frame(&mut pending).await.unwrap();
-    // An answer is committed by somebody whose frames do not come through.
-    let answer = "INSERT INTO events (session_id, seq, type, visibility, body, committed_at) \
-                  VALUES ('s', 1, 'message.assistant', 'public', $1, 0)";
-    let body = r#"{"type":"message.assistant","payload":{"invocationId":"i1"}}"#;
-    world.store.db().write(vec![Statement::any(answer, params![body])]).await.unwrap();
+    // A model's answer is committed by somebody whose frames do not come through.
+    let session = world.store.session_get(&SessionId::from_trusted("s")).await.unwrap().unwrap();
+    let mut change = SessionChange::of(&session);
+    let failure = ModelFailure {
+        code: ModelFailureCode::Timeout,
+        message: "m".to_owned(),
+        retryable: false,
+        usage: None,
+        model: None,
+    };
+    let payload = Payload::ModelFailed { invocation_id: InvocationId::from_trusted("i1"), failure };
+    change.event(Source::Loop, None, payload, &stamp());
+    world.store.session_commit(&change).await.unwrap();
     world.live.gap(&SessionId::from_trusted("s"));
     piece(&world, "i1", "late");
     piece(&world, "i2", "new");
-    assert_eq!(line(&client.frame(&mut pending).await.unwrap(), "event"), Some("message.assistant"));
+    assert_eq!(line(&client.frame(&mut pending).await.unwrap(), "event"), Some("model.failed"));
     assert_eq!(client.frame(&mut pending).await.unwrap(), "event: message.delta\ndata: {\"text\":\"new\"}");
     world.stop().await;
 }
@@ -134,6 +148,33 @@ async fn a_silent_stream_is_kept_alive_with_comments() {
     let (mut client, _) = follow(&world, "/v1/sessions/s/events", &[]).await;
     for _ in 0..2 {
         assert_eq!(client.chunk().await.as_deref(), Some(": keepalive\n\n"));
+    }
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_ends_with_the_key_that_opened_it_and_no_other_does() {
+    let world = World::start().await;
+    world.open_sessions(&["s"]).await;
+    let put = |name: &'static str| {
+        let world = &world;
+        async move { world.call(MANAGEMENT, "PUT", &format!("/v1/tenant/keys/{name}"), None).await.text("key") }
+    };
+    let (removed, rotated, kept) = (put("removed").await, put("rotated").await, put("kept").await);
+    let subject = [("nylorun-subject", "ann"), ("nylorun-scopes", "sessions:own")];
+    let (mut of_removed, _) = follow_with(&world, &removed, "/v1/sessions/s/events", &[]).await;
+    let (mut of_subject, _) = follow_with(&world, &removed, "/v1/sessions/s/events", &subject).await;
+    let (mut of_rotated, _) = follow_with(&world, &rotated, "/v1/sessions/s/events", &[]).await;
+    let (mut of_kept, _) = follow_with(&world, &kept, "/v1/sessions/s/events", &[]).await;
+    assert_eq!(world.call(MANAGEMENT, "DELETE", "/v1/tenant/keys/removed", None).await.status, 200);
+    let renewed = put("rotated").await;
+    for stream in [&mut of_removed, &mut of_subject, &mut of_rotated] {
+        assert_eq!(stream.chunk().await, None);
+    }
+    let (mut of_renewed, _) = follow_with(&world, &renewed, "/v1/sessions/s/events", &[]).await;
+    cancel(&world, "k").await;
+    for stream in [&mut of_kept, &mut of_renewed] {
+        assert!(stream.frame(&mut String::new()).await.unwrap().contains("turn.cancelled"));
     }
     world.stop().await;
 }

@@ -143,15 +143,50 @@ async fn requests_that_run_are_finished_when_the_server_closes() {
     assert!(TcpStream::connect(addr).await.is_err());
 }
 
+/// What is wrong with the head of a request, and its refusal.
+fn unreadable_heads() -> Vec<(String, u16)> {
+    let with = |headers: &str| format!("GET /health HTTP/1.1\r\nhost: x\r\n{headers}\r\n");
+    vec![
+        ("\r\n\r\nnonsense\r\n\r\n".to_owned(), 400),
+        ("GET\r\n\r\n".to_owned(), 400),
+        ("GET / HTTP/9.9\r\n\r\n".to_owned(), 400),
+        ("GET /a b HTTP/1.1\r\n\r\n".to_owned(), 400),
+        (with("no colon\r\n"), 400),
+        (format!("GET /{} HTTP/1.1\r\nhost: x\r\n\r\n", "a".repeat(65_600)), 414),
+        (format!("GET /v1/sessions?agentId={} HTTP/1.1\r\nhost: x\r\n\r\n", "a".repeat(1 << 20)), 414),
+        (with(&format!("x: {}\r\n", "a".repeat(65_600))), 431),
+        (with(&format!("x: {}\r\n", "a".repeat(1 << 20))), 431),
+        (with(&"x: a\r\n".repeat(101)), 431),
+    ]
+}
+
 #[tokio::test(flavor = "multi_thread")]
-async fn unreadable_requests_never_reach_a_handler() {
+async fn unreadable_requests_are_refused_with_a_body() {
     let world = World::start().await;
-    for raw in ["\r\n\r\nnonsense\r\n\r\n", "GET\r\n\r\n", "GET / HTTP/9.9\r\n\r\n", "GET /a b HTTP/1.1\r\n\r\n"] {
-        let mut client = Client::connect(world.addr).await;
-        client.write(raw.as_bytes()).await;
-        let status = client.head().await.status;
-        assert!([0, 400].contains(&status), "{raw:?}: {status}");
+    for (raw, status) in unreadable_heads() {
+        let shown: String = raw.chars().take(60).collect();
+        let mut first = Client::connect(world.addr).await;
+        first.write(raw.as_bytes()).await;
+        let mut second = Client::connect(world.addr).await;
+        second.send("GET", "/health", &[], None).await;
+        assert_eq!(second.answer().await.status, 200);
+        second.write(raw.as_bytes()).await;
+        for client in [&mut first, &mut second] {
+            let answer = client.answer().await;
+            assert_eq!(answer.refusal(), (status, "invalid_request".to_owned()), "{shown}: {answer:?}");
+            assert_eq!(answer.header("content-type"), Some("application/json"), "{shown}");
+            assert_eq!(answer.header("connection"), Some("close"), "{shown}");
+            assert_eq!(client.line().await, "", "{shown}");
+        }
     }
-    assert_eq!(world.ask("GET", "/health", &[], None).await.status, 200);
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_head_of_almost_the_limit_is_read() {
+    let world = World::start().await;
+    let target = format!("/health?{}", "a".repeat(40_000));
+    let header = "b".repeat(20_000);
+    assert_eq!(world.ask("GET", &target, &[("x", &header)], None).await.status, 200);
     world.stop().await;
 }

@@ -1,7 +1,7 @@
 //! The order of the pipeline (api 1.1): of two things that are wrong, the earlier one answers.
 
 use crate::client::Answer;
-use crate::world::{APPLICATION, World};
+use crate::world::{APPLICATION, World, manifest_body};
 
 /// What may be wrong with a request, in the order in which it must be told.
 const WRONGS: [(&str, u16, &str); 7] = [
@@ -124,6 +124,31 @@ async fn head_and_other_methods_are_unknown_routes() {
         }
         assert_eq!(world.call(&"0".repeat(64), method, "/v1/agents", None).await.status, 401, "{method}");
     }
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_body_is_taken_as_it_is_or_not_at_all() {
+    let world = World::start().await;
+    let bearer = format!("Bearer {APPLICATION}");
+    let body = manifest_body("a");
+    for (coding, status) in [("identity", 200), ("Identity", 200), ("", 200), ("gzip", 415), ("x-gzip, identity", 415)]
+    {
+        let headers = [
+            ("nylorun-protocol", "10"),
+            ("authorization", bearer.as_str()),
+            ("content-type", "application/json"),
+            ("content-encoding", coding),
+        ];
+        let answer = world.ask("PUT", "/v1/agents/a", &headers, Some(&body)).await;
+        assert_eq!(answer.status, status, "{coding}: {}", answer.body);
+        if status == 415 {
+            assert!(answer.text("message").contains("Content-Encoding"), "{}", answer.body);
+        }
+    }
+    // Without a body there is nothing that could be encoded.
+    let headers = [("nylorun-protocol", "10"), ("authorization", bearer.as_str()), ("content-encoding", "gzip")];
+    assert_eq!(world.ask("GET", "/v1/agents", &headers, None).await.status, 200);
     world.stop().await;
 }
 

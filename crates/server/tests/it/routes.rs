@@ -25,6 +25,8 @@ async fn answers_follow_their_published_schemas() {
         ("sendCommand", APPLICATION, "/v1/sessions/s/commands", Some(cancel)),
         ("listSessions", STUDIO, "/v1/sessions?agentId=helper", None),
         ("listSessions", STUDIO, "/v1/sessions?uncertain=true", None),
+        ("listSessions", STUDIO, "/v1/sessions?limit=1&agentId=helper", None),
+        ("listSessions", STUDIO, "/v1/sessions?limit=1&uncertain=true", None),
         ("getSession", STUDIO, "/v1/sessions/a%2Fb", None),
         ("getSessionManifest", APPLICATION, "/v1/sessions/s/manifest", None),
         ("readSession", APPLICATION, "/v1/sessions/s/items", None),
@@ -109,6 +111,120 @@ async fn pages_go_on_where_they_ended_and_are_bound_to_what_was_asked() {
     }
     let rest = world.call(APPLICATION, "GET", &format!("/v1/sessions/s/items?cursor={cursor}"), None).await;
     assert!(rest.body.starts_with(r#"{"items":[],"cursor":""#), "{}", rest.body);
+    world.stop().await;
+}
+
+/// A page of sessions: its ids and the cursor of the next one.
+async fn session_page(world: &World, headers: &[(&str, &str)], query: &str) -> (Vec<String>, Option<String>) {
+    let bearer = format!("Bearer {APPLICATION}");
+    let own = [("nylorun-protocol", "10"), ("authorization", bearer.as_str())];
+    let headers: Vec<_> = own.into_iter().chain(headers.iter().copied()).collect();
+    let answer = world.ask("GET", &format!("/v1/sessions?{query}"), &headers, None).await;
+    assert_eq!(answer.status, 200, "{}", answer.body);
+    let value = answer.json();
+    let sessions = value.get("sessions").and_then(|sessions| sessions.as_array().map(<[_]>::to_vec)).expect("sessions");
+    let text = |value: Option<&nylorun_domain::json::Value>| value.and_then(|value| value.as_str()).map(str::to_owned);
+    let ids = sessions.iter().map(|session| text(session.get("id")).expect("an id"));
+    (ids.collect(), text(value.get("nextCursor")))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sessions_come_in_pages_newest_first() {
+    let world = World::start().await;
+    world.open_sessions(&["a", "b", "c", "d", "e"]).await;
+    let cancel = r#"{"requestId":"r","idempotencyKey":"k","type":"cancel"}"#;
+    for id in ["b", "d"] {
+        world.call(APPLICATION, "POST", &format!("/v1/sessions/{id}/commands"), Some(cancel)).await;
+    }
+    let whole = world.call(APPLICATION, "GET", "/v1/sessions", None).await;
+    // Without limit, what belongs to pages is ignored, and the answer is what it always was.
+    let ignoring = world.call(APPLICATION, "GET", "/v1/sessions?cursor=x&status=y&ownerUserId=z&more=1", None).await;
+    assert_eq!(ignoring.body, whole.body);
+    assert!(!whole.body.contains("nextCursor") && !whole.body.contains("createdAt"), "{}", whole.body);
+    let order: Vec<_> = whole.json().get("sessions").and_then(|all| all.as_array().map(<[_]>::to_vec)).unwrap();
+    let order: Vec<_> = order.iter().map(|one| one.get("id").unwrap().as_str().unwrap().to_owned()).collect();
+    for filter in ["", "&agentId=helper", "&ownerUserId=ann", "&agentId=helper&ownerUserId=ann"] {
+        let (mut seen, mut cursor) = (Vec::new(), String::new());
+        for size in [2, 2, 1] {
+            let (ids, next) = session_page(&world, &[], &format!("limit=2{filter}{cursor}")).await;
+            assert_eq!((ids.len(), next.is_some()), (size, size == 2), "{filter}");
+            seen.extend(ids);
+            cursor = format!("&cursor={}", next.unwrap_or_default());
+        }
+        assert_eq!(seen, order, "{filter}");
+    }
+    let (ids, next) = session_page(&world, &[], "limit=200&status=cancelled").await;
+    assert_eq!((ids, next), (order.iter().filter(|id| ["b", "d"].contains(&id.as_str())).cloned().collect(), None));
+    for nothing in ["status=running", "agentId=other", "ownerUserId=bob", "sandboxId=team/x", "uncertain=true"] {
+        assert_eq!(session_page(&world, &[], &format!("limit=5&{nothing}")).await, (vec![], None), "{nothing}");
+    }
+    assert_eq!(session_page(&world, &[], "limit=5&uncertain=false").await, (order.clone(), None));
+    let uncertain = world.call(APPLICATION, "GET", "/v1/sessions?uncertain=true&agentId=helper", None).await;
+    assert_eq!(uncertain.body, r#"{"sessions":[]}"#);
+    let ann = [("nylorun-subject", "ann"), ("nylorun-scopes", "sessions:own")];
+    assert_eq!(session_page(&world, &ann, "limit=5&agentId=helper").await, (order, None));
+    let bob = [("nylorun-subject", "bob"), ("nylorun-scopes", "sessions:own")];
+    assert_eq!(session_page(&world, &bob, "limit=5").await, (vec![], None));
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_says_more_of_a_session_and_its_cursor_is_bound_to_the_filters() {
+    let world = World::start().await;
+    world.open_sessions(&["a", "b"]).await;
+    let page = world.call(APPLICATION, "GET", "/v1/sessions?limit=1", None).await.json();
+    let session = &page.get("sessions").and_then(|all| all.as_array().map(<[_]>::to_vec)).unwrap()[0];
+    let names: Vec<_> = session.as_object().unwrap().iter().map(|(name, _)| name.as_str().unwrap()).collect();
+    assert_eq!(
+        names,
+        [
+            "id",
+            "agentId",
+            "ownerUserId",
+            "status",
+            "activeTurnId",
+            "lastTurnId",
+            "sandboxId",
+            "createdAt",
+            "lastEventAt"
+        ]
+    );
+    let created_at = session.get("createdAt").unwrap().as_str().unwrap();
+    assert!(created_at.starts_with("20") && created_at.ends_with('Z'), "{created_at}");
+    let cursor = page.get("nextCursor").unwrap().as_str().unwrap();
+    for other in ["agentId=helper", "status=idle", "ownerUserId=ann", "uncertain=true"] {
+        let target = format!("/v1/sessions?limit=1&cursor={cursor}&{other}");
+        let answer = world.call(APPLICATION, "GET", &target, None).await;
+        assert_eq!(answer.refusal(), (400, "cursor_mismatch".to_owned()), "{other}");
+    }
+    let misspelt = world.call(APPLICATION, "GET", "/v1/sessions?limit=1&state=idle", None).await;
+    let known = "limit, cursor, agentId, status, sandboxId, ownerUserId, uncertain";
+    let message = format!("\\\"state\\\" is no parameter of this list; it has {known}");
+    assert_eq!(
+        misspelt.body,
+        format!(
+            r#"{{"status":"rejected","code":"query_invalid","message":"{message}","details":{{"path":["state"]}}}}"#
+        )
+    );
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ids_that_urls_cannot_carry_name_nothing() {
+    let world = World::start().await;
+    world.open_sessions(&[]).await;
+    let open = r#"{"requestId":"r","agentId":"helper","ownerUserId":"ann"}"#;
+    for id in [".", ".."] {
+        for (target, body) in
+            [(format!("/v1/sessions/{id}"), open.to_owned()), (format!("/v1/agents/{id}"), manifest_body(id))]
+        {
+            let answer = world.call(APPLICATION, "PUT", &target, Some(&body)).await;
+            assert_eq!(answer.refusal(), (400, "request_rejected".to_owned()), "{target}");
+            assert!(answer.text("message").contains("choose another id"), "{}", answer.body);
+        }
+        let missing = world.call(APPLICATION, "GET", &format!("/v1/sessions/{id}"), None).await;
+        assert_eq!(missing.status, 404);
+    }
     world.stop().await;
 }
 
@@ -217,5 +333,26 @@ async fn the_host_says_how_it_is() {
         );
     }
     assert_eq!(world.ask("POST", "/health", &[("content-type", "text/plain")], Some("x")).await.status, 415);
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_fixture_model_is_selected_like_another() {
+    let world = World::start().await;
+    let select = async |model: &str, more: &str| {
+        let ids = r#""requestId":"r","idempotencyKey":"k","provider":"fixture""#;
+        let body = format!(r#"{{{ids},"model":"{model}"{more}}}"#);
+        world.call(MANAGEMENT, "PUT", "/v1/tenant/model/selection", Some(&body)).await
+    };
+    assert_eq!(select("other", "").await.status, 400);
+    assert_eq!(select("fixture", r#","baseUrl":"http://h/v1""#).await.status, 400);
+    let before = world.call(MANAGEMENT, "GET", "/v1/tenant/model", None).await;
+    assert_eq!(before.body, r#"{"configured":false}"#);
+    for _ in 0..2 {
+        let selected = select("fixture", "").await;
+        assert_eq!((selected.status, selected.text("provider").as_str()), (200, "fixture"));
+    }
+    let status = world.call(MANAGEMENT, "GET", "/v1/tenant", None).await;
+    assert!(status.body.contains(r#""model":true"#), "{}", status.body);
     world.stop().await;
 }

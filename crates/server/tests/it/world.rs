@@ -74,6 +74,10 @@ impl ModelVault for Idle {
     fn put(&self, _: ModelPut) -> BoxFuture<'_, Result<(), KeysError>> {
         Box::pin(async { Ok(()) })
     }
+
+    fn opens(&self) -> BoxFuture<'_, Result<(), KeysError>> {
+        Box::pin(async { Ok(()) })
+    }
 }
 
 /// A running server.

@@ -87,6 +87,14 @@ pub enum OpenError {
         /// The newest version that this build knows.
         known: i64,
     },
+    /// An older build made it, and it was to be left as it is. Nothing was changed.
+    #[error("the database has schema version {found}, and this build wants {wanted}: migrate it first")]
+    SchemaOld {
+        /// The newest version in the database; 0 for one without tables.
+        found: i64,
+        /// This build's version.
+        wanted: i64,
+    },
     /// A migration that was applied is not the one that this build holds.
     #[error("migration {version} ({name}) differs from the one that was applied to this database")]
     ChecksumChanged {

@@ -46,11 +46,28 @@ pub struct DbOptions {
     pub postgres_writers: u32,
     /// PostgreSQL: connections that read at the same time, at most.
     pub postgres_readers: u32,
+    /// What becomes of a database that an older build made.
+    pub older: OlderSchema,
+}
+
+/// What opening does to a database that an older build made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OlderSchema {
+    /// It is brought to this build's schema.
+    Migrate,
+    /// It is left as it is and not opened: for a look at what may be an older build's database still.
+    Refuse,
 }
 
 impl Default for DbOptions {
     fn default() -> Self {
-        Self { readers: 2, busy_timeout: Duration::from_secs(5), postgres_writers: 10, postgres_readers: 4 }
+        Self {
+            readers: 2,
+            busy_timeout: Duration::from_secs(5),
+            postgres_writers: 10,
+            postgres_readers: 4,
+            older: OlderSchema::Migrate,
+        }
     }
 }
 
@@ -89,7 +106,8 @@ enum Engine {
 }
 
 impl Db {
-    /// Opens the database and migrates it to this build's schema, under a lock that other processes respect.
+    /// Opens the database and, unless the options say otherwise, migrates it to this build's schema, under a lock that
+    /// other processes respect.
     pub async fn open(target: &DatabaseUrl, options: &DbOptions) -> Result<Self, OpenError> {
         let counters = Arc::new(Counters::default());
         let crash = CrashPoint::from_env()?;

@@ -1,6 +1,6 @@
 //! Opening databases of other builds, and two processes that open a new one at once.
 
-use nylorun_store::db::{DatabaseUrl, Db, DbOptions, OpenError, Statement};
+use nylorun_store::db::{DatabaseUrl, Db, DbOptions, OlderSchema, OpenError, Statement};
 use nylorun_store::params;
 
 use crate::db_support::{PostgresDatabase, each};
@@ -42,6 +42,23 @@ async fn an_unchanged_database_opens_again() {
             again.query("SELECT version FROM schema_migrations WHERE version = 1", vec![]).await.unwrap().len(),
             1
         );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_older_database_can_be_left_as_it_is() {
+    let options = DbOptions { older: OlderSchema::Refuse, ..DbOptions::default() };
+    for test in each().await {
+        Db::open(&test.url, &options).await.unwrap();
+        let wanted = nylorun_store::schema_version();
+        for (sql, found) in [
+            ("DELETE FROM schema_migrations WHERE version = (SELECT MAX(version) FROM schema_migrations)", wanted - 1),
+            ("DROP TABLE schema_migrations", 0),
+        ] {
+            test.db.write(vec![Statement::any(sql, vec![])]).await.unwrap();
+            let refused = Db::open(&test.url, &options).await.unwrap_err();
+            assert_eq!(refused, OpenError::SchemaOld { found, wanted });
+        }
     }
 }
 

@@ -15,3 +15,4 @@ mod db_schema;
 mod db_sqlite;
 mod db_support;
 mod db_write;
+mod session_list;

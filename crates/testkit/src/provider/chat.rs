@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::Reply;
+use super::{Reply, halves};
 
 /// A tool call: its id, the tool's name and its arguments as the model wrote them.
 pub type Call<'a> = (&'a str, &'a str, &'a str);
@@ -23,8 +23,7 @@ pub fn tools(calls: &[Call<'_>]) -> Reply {
     }
     for half in [0, 1] {
         for (index, (_, _, arguments)) in calls.iter().enumerate() {
-            let middle = arguments.char_indices().nth(arguments.chars().count() / 2).map_or(0, |(at, _)| at);
-            let piece = if half == 0 { &arguments[..middle] } else { &arguments[middle..] };
+            let piece = halves(arguments).nth(half);
             let call = json!({ "index": index, "function": { "arguments": piece } });
             deltas.push(chunk(&json!({ "tool_calls": [call] }), Value::Null));
         }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::Reply;
+use super::{Reply, halves};
 
 /// One content block of an answer.
 #[derive(Clone, Copy, Debug)]
@@ -61,12 +61,9 @@ fn block_events(index: usize, block: Block<'_>) -> Vec<Value> {
         ],
         Block::Redacted(data) => vec![start(json!({ "type": "redacted_thinking", "data": data }))],
         Block::Tool(id, name, input) => {
-            let middle = input.char_indices().nth(input.chars().count() / 2).map_or(0, |(at, _)| at);
-            vec![
-                start(json!({ "type": "tool_use", "id": id, "name": name, "input": {} })),
-                delta(json!({ "type": "input_json_delta", "partial_json": &input[..middle] })),
-                delta(json!({ "type": "input_json_delta", "partial_json": &input[middle..] })),
-            ]
+            let pieces = halves(input).map(|half| delta(json!({ "type": "input_json_delta", "partial_json": half })));
+            let begun = start(json!({ "type": "tool_use", "id": id, "name": name, "input": {} }));
+            [begun].into_iter().chain(pieces).collect()
         }
     };
     events.push(json!({ "type": "content_block_stop", "index": index }));

@@ -1,11 +1,14 @@
 //! A stub of a model provider on `127.0.0.1`, which answers what it is told and misbehaves on demand.
 //!
-//! It takes a POST on any path, so it serves Chat Completions and Messages alike: [`chat`] and [`messages`] write
-//! their streams. Without a reply in its queue it answers with [`ProviderStub::always`]'s, or with status 599.
+//! It takes a POST on any path, so it serves every provider's API: [`chat`], [`messages`], [`responses`] and
+//! [`gemini`] write their streams. Without a reply in its queue it answers with [`ProviderStub::always`]'s, or with
+//! status 599.
 
 pub mod chat;
+pub mod gemini;
 pub mod messages;
 mod reply;
+pub mod responses;
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -28,6 +31,8 @@ pub use reply::{Piece, Reply};
 pub struct Recorded {
     /// Its path.
     pub path: String,
+    /// Its query, without the question mark; empty when it has none.
+    pub query: String,
     /// Its headers.
     pub headers: HeaderMap,
     /// Its body, as it came.
@@ -89,7 +94,7 @@ impl ProviderStub {
         Ok(Self { address, shared, server })
     }
 
-    /// The base URL for the provider `custom`, and for `anthropic` too.
+    /// The base URL, whoever the stub stands for.
     pub fn base_url(&self) -> String {
         format!("http://{}/v1", self.address)
     }
@@ -132,7 +137,8 @@ impl Drop for ProviderStub {
 }
 
 async fn handle(State(shared): State<Arc<Shared>>, uri: Uri, headers: HeaderMap, body: Bytes) -> Response {
-    let request = Recorded { path: uri.path().to_owned(), headers, body };
+    let request =
+        Recorded { path: uri.path().to_owned(), query: uri.query().unwrap_or_default().to_owned(), headers, body };
     let reply = next_reply(&shared, request);
     shared.count.send_modify(|count| *count += 1);
     reply.into_response().await
@@ -150,4 +156,10 @@ fn next_reply(shared: &Shared, request: Recorded) -> Reply {
         Some(answer) => answer(&request),
         None => Reply::status(599, "the stub has no reply left"),
     }
+}
+
+/// A text cut in two, between characters.
+fn halves(text: &str) -> std::array::IntoIter<&str, 2> {
+    let middle = text.char_indices().nth(text.chars().count() / 2).map_or(0, |(at, _)| at);
+    [&text[..middle], &text[middle..]].into_iter()
 }

@@ -99,12 +99,17 @@ impl Reply {
 
     /// The same bytes in one write, as fast as can be: for benchmarks. What is not bytes is dropped.
     pub fn at_once(mut self) -> Self {
+        self.pieces = vec![Piece::Bytes(self.bytes().into())];
+        self
+    }
+
+    /// The bytes of its body, without what else happens while they come.
+    pub fn bytes(&self) -> Vec<u8> {
         let bytes = self.pieces.iter().flat_map(|piece| match piece {
             Piece::Bytes(bytes) => bytes.to_vec(),
             Piece::Wait(_) | Piece::Cut | Piece::Hang => Vec::new(),
         });
-        self.pieces = vec![Piece::Bytes(bytes.collect())];
-        self
+        bytes.collect()
     }
 
     pub(super) async fn into_response(self) -> Response {

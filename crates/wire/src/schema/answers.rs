@@ -36,7 +36,8 @@ const AGENT_LISTED: Schema = Schema::Object(&open(&[
     required("implementationVersion", TEXT),
 ]));
 
-const STATUS: Schema = Schema::Words(&[
+/// Where a session stands.
+pub const STATUS: Schema = Schema::Words(&[
     "idle",
     "runnable",
     "running",
@@ -80,8 +81,12 @@ const UNCERTAIN: Schema = Schema::Object(&open(&[
     required("error", NULLABLE_TEXT),
 ]));
 
-/// The sessions.
-pub const SESSION_LIST: Schema = Schema::Object(&open(&[required("sessions", list_of(&SUMMARY))]));
+/// The sessions; with `limit`, a page of them.
+pub const SESSION_LIST: Schema = Schema::Object(&open(&[
+    required("sessions", list_of(&SUMMARY)),
+    // Only of a page.
+    optional("nextCursor", NULLABLE_TEXT),
+]));
 
 const SUMMARY: Schema = Schema::Object(&open(&[
     required("id", TEXT),
@@ -89,6 +94,11 @@ const SUMMARY: Schema = Schema::Object(&open(&[
     required("ownerUserId", TEXT),
     required("status", STATUS),
     required("activeTurnId", NULLABLE_TEXT),
+    // Only in a page.
+    optional("lastTurnId", NULLABLE_TEXT),
+    optional("sandboxId", NULLABLE_TEXT),
+    optional("createdAt", NULLABLE_TEXT),
+    optional("lastEventAt", NULLABLE_TEXT),
 ]));
 
 /// A session's pinned manifest.

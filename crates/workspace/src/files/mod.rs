@@ -3,7 +3,9 @@
 //! [`Files`] is what the tools need of a file system. Paths are absolute and normalised; links are followed, and lead
 //! to other paths of the same tree, never out of it.
 
+mod count;
 mod path;
+mod quota;
 mod tree;
 
 use std::ffi::OsString;
@@ -11,7 +13,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 pub(crate) use path::{absolute, normalize};
-pub(crate) use tree::Tree;
+pub use quota::Quota;
+pub(crate) use tree::{MAX_FILE, Tree};
 
 /// What stands at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

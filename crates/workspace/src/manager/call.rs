@@ -1,6 +1,6 @@
 //! One call of a tool: its outcome, and what is recorded with it (environments 3, outcomes of a tool call).
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use nylorun_domain::json::Value;
 use nylorun_domain::tool::{ToolOutcome, WorkspaceTool};
@@ -11,7 +11,9 @@ use nylorun_ports::workspaces::{WorkspaceAnswer, WorkspaceCall, WorkspaceOutcome
 
 use super::events::{Exit, exec_event};
 use super::open::Trail;
+use super::slots::Patience;
 use super::{Caller, Visit};
+use crate::tools::FILE_TOOL_TIME;
 use crate::tools::input::{Bash, ToolCall, check_input};
 
 /// Runs a call once its turn in the lane has come.
@@ -47,7 +49,8 @@ async fn in_workspace(
     let WorkspaceCall { session_id, turn_id, epoch, key: _, spec, tool, input } = call;
     let caller = Caller { session_id, turn_id, epoch, spec };
     let began = Instant::now();
-    let sent = send(visit, &caller, trail, tool, |handle| {
+    let patience = Patience::new(abort.clone(), time_limit(checked));
+    let sent = send(visit, &caller, &patience, trail, tool, |handle| {
         let (checked, input, abort) = (checked.clone(), input.clone(), abort.clone());
         async move {
             match checked {
@@ -74,13 +77,14 @@ async fn in_workspace(
 pub(super) async fn send<T, Sent: Future<Output = Result<T, HandleError>>>(
     visit: &Visit,
     caller: &Caller,
+    patience: &Patience,
     trail: &mut Trail,
     tool: WorkspaceTool,
     to: impl Fn(std::sync::Arc<dyn WorkspaceHandle>) -> Sent,
 ) -> Result<T, WorkspaceOutcome> {
     let mut is_retry = false;
     loop {
-        let handle = visit.inner.handle(&visit.space, caller, trail).await?;
+        let handle = visit.inner.handle(&visit.space, caller, patience, trail).await?;
         let error = match to(handle).await {
             Ok(sent) => return Ok(sent),
             Err(error) => error,
@@ -99,6 +103,14 @@ pub(super) async fn send<T, Sent: Future<Output = Result<T, HandleError>>>(
 
 fn failed(code: &str, message: String) -> WorkspaceOutcome {
     WorkspaceOutcome::Done(ToolOutcome::failed(code, message))
+}
+
+/// How long a call may take once it was sent, and how long it waits before.
+fn time_limit(call: &ToolCall) -> Duration {
+    match call {
+        ToolCall::Bash(bash) => bash.time_limit,
+        ToolCall::File(_) => FILE_TOOL_TIME,
+    }
 }
 
 fn command(bash: Bash) -> ExecCommand {

@@ -7,9 +7,11 @@ mod events;
 mod lanes;
 mod open;
 mod reads;
+mod slots;
 mod sweep;
 
 use std::collections::HashMap;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,11 +26,13 @@ use nylorun_ports::backends::{Backend, BackendReport, WorkspaceHandle};
 use nylorun_ports::workspaces::{WorkspaceAnswer, WorkspaceCall, WorkspaceLog, WorkspaceReports, Workspaces};
 use tokio::sync::Notify;
 
+use crate::files::Quota;
 use crate::virtual_backend::{ShellCommand, VirtualBackend};
 use choice::Backends;
 pub use choice::Preference;
 use lanes::{Lane, Lanes, Ticket};
 pub use reads::{WorkspaceRead, WorkspaceReadAnswer, WorkspaceReadOutcome};
+use slots::{Slot, Slots};
 pub use sweep::RemoveError;
 
 /// How a manager is set up.
@@ -44,8 +48,17 @@ pub struct ManagerConfig {
     pub preference: Preference,
     /// How the virtual shell's child is started.
     pub shell_command: ShellCommand,
+    /// What each workspace may hold on disk.
+    pub quota: Quota,
+    /// How many workspaces run at once. Each is one process of the `virtual` backend.
+    pub max_live: NonZeroU32,
     /// What becomes of workspaces at the end.
     pub lifetime: Lifetime,
+}
+
+impl ManagerConfig {
+    /// How many workspaces run at once unless the operator sets something else.
+    pub const DEFAULT_MAX_LIVE: NonZeroU32 = NonZeroU32::MIN.saturating_add(63);
 }
 
 /// What becomes of workspaces when the manager closes.
@@ -65,6 +78,7 @@ struct Inner {
     prefix: String,
     lifetime: Lifetime,
     backends: Backends,
+    slots: Slots,
     log: Arc<dyn WorkspaceLog>,
     spaces: Mutex<HashMap<WorkspaceKey, Arc<Space>>>,
     closing: AtomicBool,
@@ -85,13 +99,19 @@ struct Space {
 
 #[derive(Default)]
 struct State {
-    /// The way into the workspace, once it was opened.
-    live: Option<Arc<dyn WorkspaceHandle>>,
+    /// What runs, once it was opened.
+    live: Option<Live>,
     /// Of the first caller; later ones do not change it (sandbox-and-definitions a5, I7).
     idle_ms: Option<i64>,
     last_used: Option<Millis>,
     /// Why the last try to open it failed, for those that waited for that try.
     failure: Option<ToolOutcome>,
+}
+
+/// A workspace that runs, or whose process died and was not cleared away yet.
+struct Live {
+    handle: Arc<dyn WorkspaceHandle>,
+    slot: Slot,
 }
 
 /// A call's presence in a workspace's lanes.
@@ -130,17 +150,18 @@ impl WorkspaceManager {
     /// A manager over the backends of this build. Nothing is probed, made or read yet.
     pub fn new(config: ManagerConfig, log: Arc<dyn WorkspaceLog>) -> Self {
         let root = config.home.join("tenant").join("workspaces");
-        let backend = Arc::new(VirtualBackend::new(root, config.shell_command.clone()));
+        let backend = Arc::new(VirtualBackend::new(root, config.shell_command.clone(), config.quota));
         Self::with_backends(config, vec![backend], log)
     }
 
     /// A manager over these backends, in the order in which `auto` tries them.
     pub fn with_backends(config: ManagerConfig, backends: Vec<Arc<dyn Backend>>, log: Arc<dyn WorkspaceLog>) -> Self {
-        let ManagerConfig { home: _, tenant, host_id: _, preference, shell_command: _, lifetime } = config;
+        let ManagerConfig { tenant, preference, max_live, lifetime, .. } = config;
         Self(Arc::new(Inner {
             prefix: WorkspaceKey::prefix(&tenant),
             lifetime,
             backends: Backends::new(preference, backends),
+            slots: Slots::new(max_live),
             log,
             spaces: Mutex::default(),
             closing: AtomicBool::new(false),

@@ -9,7 +9,8 @@ use nylorun_ports::backends::{Backend, WorkspaceHandle};
 use nylorun_ports::workspaces::{LogError, WorkspaceChange, WorkspaceOutcome};
 
 use super::events::StateEvent;
-use super::{Caller, Inner, Space, State};
+use super::slots::{Patience, Slot};
+use super::{Caller, Inner, Live, Space, State};
 
 /// What a call has to record beside its outcome.
 #[derive(Debug, Default)]
@@ -20,24 +21,26 @@ pub(super) struct Trail {
 
 impl Inner {
     /// The open handle of a workspace; opens it when there is none. Calls that need it at the same time share one
-    /// opening.
+    /// opening. While no more workspaces may run, it waits with `patience`.
     pub(super) async fn handle(
-        &self,
+        self: &Arc<Self>,
         space: &Space,
         caller: &Caller,
+        patience: &Patience,
         trail: &mut Trail,
     ) -> Result<Arc<dyn WorkspaceHandle>, WorkspaceOutcome> {
         let tries_before = space.tries.load(Ordering::SeqCst);
-        let mut state = space.state.lock().await;
-        if let Some(live) = state.live.as_ref().filter(|live| live.is_alive()) {
-            return Ok(Arc::clone(live));
+        let mut state = self.wait(patience, space.state.lock()).await?;
+        if let Some(live) = state.live.as_ref().filter(|live| live.handle.is_alive()) {
+            return Ok(Arc::clone(&live.handle));
         }
         if space.tries.load(Ordering::SeqCst) > tries_before
             && let Some(failure) = &state.failure
         {
             return Err(WorkspaceOutcome::Done(failure.clone()));
         }
-        let opened = self.open(space, &mut state, caller, trail).await;
+        let slot = self.slot_for(&mut state, patience).await?;
+        let opened = self.open(space, &mut state, slot, caller, trail).await;
         state.failure = match &opened {
             Err(WorkspaceOutcome::Done(failure)) => Some(failure.clone()),
             Ok(_) | Err(WorkspaceOutcome::Uncertain { .. } | WorkspaceOutcome::Aborted) => None,
@@ -50,15 +53,12 @@ impl Inner {
         &self,
         space: &Space,
         state: &mut State,
+        slot: Slot,
         caller: &Caller,
         trail: &mut Trail,
     ) -> Result<Arc<dyn WorkspaceHandle>, WorkspaceOutcome> {
         if self.is_closing() {
             return Err(WorkspaceOutcome::Aborted);
-        }
-        if let Some(dead) = state.live.take() {
-            // No two processes serve one workspace.
-            dead.stop().await;
         }
         let before = self.log.record(&space.key).await.map_err(|error| not_recorded(&error))?;
         let backend = self.backend_for(before.as_ref(), &caller.spec).await?;
@@ -94,7 +94,7 @@ impl Inner {
                 let updated_at = self.log.now().max(creating.created_at.plus(1));
                 let record = WorkspaceRecord { state: WorkspaceState::Running, updated_at, ..creating };
                 state.idle_ms.get_or_insert(caller.spec.idle_ms);
-                state.live = Some(Arc::clone(&opened.handle));
+                state.live = Some(Live { handle: Arc::clone(&opened.handle), slot });
                 (event, record, Ok(opened.handle))
             }
         };

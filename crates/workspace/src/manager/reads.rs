@@ -3,13 +3,16 @@
 use nylorun_domain::id::{SessionId, TurnId};
 use nylorun_domain::tool::{ToolOutcome, WorkspaceTool};
 use nylorun_domain::workspace::{WorkspaceEvent, WorkspaceKey, WorkspaceRecord, WorkspaceSpec};
+use nylorun_ports::abort::Abort;
 use nylorun_ports::backends::{FileBytes, FileList};
 use nylorun_ports::workspaces::WorkspaceOutcome;
 
 use super::call::send;
 use super::lanes::Lane;
 use super::open::Trail;
+use super::slots::Patience;
 use super::{Caller, Visit, WorkspaceManager};
+use crate::tools::FILE_TOOL_TIME;
 
 /// Whose workspace is read, and for whom.
 #[derive(Clone, Debug)]
@@ -58,8 +61,8 @@ impl WorkspaceManager {
     pub async fn read_bytes(&self, read: WorkspaceRead, path: &str, max: u64) -> WorkspaceReadAnswer<Vec<u8>> {
         let (visit, caller) = self.visit(read);
         visit.turn().await;
-        let mut trail = Trail::default();
-        let sent = send(&visit, &caller, &mut trail, WorkspaceTool::Read, |handle| {
+        let (patience, mut trail) = (patience(), Trail::default());
+        let sent = send(&visit, &caller, &patience, &mut trail, WorkspaceTool::Read, |handle| {
             let path = path.to_owned();
             async move { handle.read_bytes(path, max).await }
         });
@@ -84,7 +87,8 @@ impl WorkspaceManager {
             Ok(None) => WorkspaceReadOutcome::Missing,
             Err(error) => WorkspaceReadOutcome::Failed { code: "sandbox.error".to_owned(), message: error.to_string() },
             Ok(Some(_)) => {
-                let sent = send(&visit, &caller, &mut trail, WorkspaceTool::Glob, |handle| {
+                let patience = patience();
+                let sent = send(&visit, &caller, &patience, &mut trail, WorkspaceTool::Glob, |handle| {
                     let dir = dir.to_owned();
                     async move { handle.list_files(dir, max_entries).await }
                 });
@@ -103,6 +107,11 @@ impl WorkspaceManager {
         let visit = self.0.enter(&key, Lane::Session(session_id.clone()));
         (visit, Caller { session_id, turn_id, epoch, spec })
     }
+}
+
+/// A read waits for its workspace as a file tool does.
+fn patience() -> Patience {
+    Patience::new(Abort::never(), FILE_TOOL_TIME)
 }
 
 fn failed<T>(outcome: WorkspaceOutcome) -> WorkspaceReadOutcome<T> {

@@ -91,6 +91,8 @@ impl WorkspaceManager {
     /// ephemeral one is deleted.
     pub async fn close(&self, grace: Duration) {
         self.0.closing.store(true, Ordering::SeqCst);
+        // Calls that wait for a workspace to become free give up.
+        self.0.left.notify_waiters();
         let drained = tokio::time::timeout(grace, self.0.drained()).await;
         if drained.is_err() {
             tracing::warn!("workspace calls still ran at the end of the grace period and are killed");
@@ -109,7 +111,7 @@ impl WorkspaceManager {
 }
 
 impl Inner {
-    fn held(&self) -> Vec<Arc<Space>> {
+    pub(super) fn held(&self) -> Vec<Arc<Space>> {
         self.spaces().values().cloned().collect()
     }
 
@@ -134,9 +136,9 @@ impl Inner {
     }
 
     /// Ends the compute, and says so.
-    async fn stop(&self, key: &WorkspaceKey, state: &mut State) {
+    pub(super) async fn stop(&self, key: &WorkspaceKey, state: &mut State) {
         let Some(live) = state.live.take() else { return };
-        live.stop().await;
+        live.handle.stop().await;
         if let Err(error) = self.record_stop(key).await {
             // The record still says that it runs; a later sweep settles it.
             tracing::warn!(key = key.as_str(), %error, "the stop of a workspace was not recorded");
@@ -215,7 +217,7 @@ impl Inner {
         let key = &visit.space.key;
         let mut state = visit.space.state.lock().await;
         if let Some(live) = state.live.take() {
-            live.stop().await;
+            live.handle.stop().await;
         }
         *state = State::default();
         let record = self.log.record(key).await?;

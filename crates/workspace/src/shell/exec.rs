@@ -8,12 +8,17 @@ use std::time::{Duration, Instant};
 use bashkit::{Bash, ExecutionLimits, MemoryLimits, SessionLimits};
 use tokio::sync::Notify;
 
+use super::devices::count_reads;
 use super::world::World;
 use crate::supervisor::{Body, GRACE, KilledBy};
 use crate::tools::clip::{Cut, StreamClip};
 
 /// Stack of the interpreter, in bytes. It is reserved, not used.
 const STACK: usize = 16 << 20;
+
+/// All variables together, in bytes, and the words of one list or array. Beyond them a command fails.
+const MAX_VARIABLE_BYTES: usize = 64 << 20;
+const MAX_WORDS: usize = 1_000_000;
 
 /// Variables that always have these values.
 const FIXED_ENV: [(&str, &str); 4] =
@@ -167,9 +172,14 @@ fn shell(world: &World, exec: &Exec) -> Bash {
         .parser_timeout(exec.time_limit)
         .max_aggregate_input_bytes(u64::MAX)
         .max_live_intermediate_bytes(world.memory_bytes())
+        .max_word_split_fields(MAX_WORDS)
+        .max_word_split_bytes(MAX_VARIABLE_BYTES)
         .max_stdout_bytes(usize::MAX)
         .max_stderr_bytes(usize::MAX);
-    let memory = MemoryLimits::new().max_total_variable_bytes(64 << 20).max_variable_count(100_000);
+    let memory = MemoryLimits::new()
+        .max_total_variable_bytes(MAX_VARIABLE_BYTES)
+        .max_variable_count(100_000)
+        .max_array_entries(MAX_WORDS);
     let mut builder = Bash::builder()
         .fs(world.shell_fs())
         .cwd(&exec.cwd)
@@ -177,7 +187,8 @@ fn shell(world: &World, exec: &Exec) -> Bash {
         .hostname("workspace")
         .limits(limits)
         .session_limits(SessionLimits::unlimited())
-        .memory_limits(memory);
+        .memory_limits(memory)
+        .before_tool(Box::new(count_reads));
     for (name, value) in exec.env.iter().map(|(name, value)| (name.as_str(), value.as_str())).chain(FIXED_ENV) {
         builder = builder.env(name, value);
     }

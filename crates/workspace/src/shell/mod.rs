@@ -4,6 +4,7 @@
 //! `/workspace` is the one directory that it was given; everything else lives in its memory and ends with it. It has
 //! no network. A script that overflows the stack or takes all memory ends this process and nothing else.
 
+mod devices;
 mod exec;
 mod serve;
 mod tree_fs;
@@ -17,7 +18,7 @@ use std::sync::Arc;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::files::Tree;
+use crate::files::{MAX_FILE, Quota, Tree};
 use crate::supervisor::{Body, PROTOCOL, Reply, write_frame};
 use world::World;
 
@@ -26,10 +27,12 @@ const OWN_MIB: u64 = 1024;
 /// Most open files.
 const OPEN_FILES: u64 = 256;
 
-/// What the child is told on its command line: the workspace's directory and the memory that it may use.
+/// What the child is told on its command line: the workspace's directory, the memory that it may use, and what may
+/// stand in the directory.
 struct Args {
     dir: PathBuf,
     memory_mib: u64,
+    quota: Quota,
 }
 
 /// Serves one workspace on standard input and output until the input ends: the hidden subcommand `nylorun
@@ -58,20 +61,23 @@ pub fn run_shell_child(args: impl IntoIterator<Item = OsString>) -> ExitCode {
 
 fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Args, String> {
     let mut args = args.into_iter();
-    let usage = || "internal-shell needs a directory and a number of MiB".to_owned();
+    let usage =
+        || "internal-shell needs a directory, its memory in MiB, and its quota in bytes and in files".to_owned();
     let dir = PathBuf::from(args.next().ok_or_else(usage)?);
-    let memory = args.next().and_then(|text| text.into_string().ok()).ok_or_else(usage)?;
-    let memory_mib = memory.parse().map_err(|_| usage())?;
-    Ok(Args { dir, memory_mib })
+    let mut number = || args.next().and_then(|text| text.to_str()?.parse().ok()).ok_or_else(usage);
+    Ok(Args { dir, memory_mib: number()?, quota: Quota { bytes: number()?, files: number()? } })
 }
 
 /// Opens the workspace, then gives up what is not needed.
 fn enter(args: &Args) -> Result<World, String> {
-    let tree = Tree::open_dir(&args.dir).map_err(|error| format!("the workspace cannot be opened: {error}"))?;
+    let tree =
+        Tree::open_dir(&args.dir, args.quota).map_err(|error| format!("the workspace cannot be opened: {error}"))?;
     lower(Resource::Core, 0)?;
     lower(Resource::Nofile, OPEN_FILES)?;
+    // The account refuses what is too large; this holds also where it should be wrong.
+    lower(Resource::Fsize, args.quota.bytes.min(MAX_FILE))?;
     lower(Resource::As, args.memory_mib.saturating_add(OWN_MIB).saturating_mul(1 << 20))?;
-    Ok(World::new(tree, args.memory_mib))
+    Ok(World::new(tree, args.memory_mib, args.quota))
 }
 
 /// Lowers a limit for good; one that is lower already stays.

@@ -9,10 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bashkit::{DirEntry, FileSystem, FileSystemExt, FileType, Metadata, Result, async_trait};
 
-use crate::files::{Kind, Tree};
-
-/// Largest file that a command may read whole, in bytes: the interpreter holds it in memory.
-const MAX_READ: u64 = 256 << 20;
+use crate::files::{Kind, MAX_FILE, Tree};
 
 /// The directory, with paths from its own root.
 pub(super) struct TreeFs(pub(super) Arc<Tree>);
@@ -27,8 +24,9 @@ impl TreeFs {
         let file_type = match meta.kind {
             Kind::Dir => FileType::Directory,
             Kind::Link => FileType::Symlink,
-            Kind::Other if meta.is_fifo => FileType::Fifo,
-            Kind::File | Kind::Other => FileType::File,
+            Kind::File => FileType::File,
+            // Of what is never opened, the interpreter knows pipes only.
+            Kind::Other => FileType::Fifo,
         };
         let (seconds, nanos) = meta.modified;
         let modified = UNIX_EPOCH + Duration::new(u64::try_from(seconds).unwrap_or(0), nanos);
@@ -38,8 +36,9 @@ impl TreeFs {
 
 #[async_trait]
 impl FileSystemExt for TreeFs {
-    async fn mkfifo(&self, path: &Path, mode: u32) -> Result<()> {
-        Ok(self.0.make_fifo(relative(path), mode)?)
+    /// Refused: nothing here could read or write it, and it would stop a backup that opens it.
+    async fn mkfifo(&self, _path: &Path, _mode: u32) -> Result<()> {
+        Err(io::Error::new(io::ErrorKind::Unsupported, "Operation not supported").into())
     }
 
     fn backend_kind(&self) -> &'static str {
@@ -51,8 +50,8 @@ impl FileSystemExt for TreeFs {
 impl FileSystem for TreeFs {
     async fn read_file(&self, path: &Path) -> Result<Vec<u8>> {
         let mut content = Vec::new();
-        self.0.open(relative(path))?.take(MAX_READ + 1).read_to_end(&mut content)?;
-        if content.len() as u64 > MAX_READ {
+        self.0.open(relative(path))?.take(MAX_FILE + 1).read_to_end(&mut content)?;
+        if content.len() as u64 > MAX_FILE {
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, "File too large").into());
         }
         Ok(content)

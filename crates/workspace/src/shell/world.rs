@@ -11,11 +11,15 @@ use bashkit::{FileSystem, FileType, FsLimits, InMemoryFs, MountableFs};
 use nylorun_domain::workspace::WORKSPACE_DIR;
 use nylorun_ports::backends::{FileBytes, FileList};
 
+use super::devices::{device_paths, mount_devices};
 use super::tree_fs::TreeFs;
-use crate::files::{Entry, Files, Kind, Tree, absolute, normalize};
+use crate::files::{Entry, Files, Kind, Quota, Tree, absolute, normalize};
 
 /// How many links one path may lead through, as in Linux.
 const MAX_LINKS: usize = 40;
+
+/// Files in memory, at least.
+const MEMORY_FILES: u64 = 10_000;
 
 /// All files of one workspace.
 pub(super) struct World {
@@ -40,12 +44,19 @@ fn place(path: &Path) -> Place<'_> {
 }
 
 impl World {
-    pub(super) fn new(tree: Tree, memory_mib: u64) -> Self {
+    pub(super) fn new(tree: Tree, memory_mib: u64, quota: Quota) -> Self {
         let memory_bytes = memory_mib.saturating_mul(1 << 20);
         // Half of the memory may hold files; what interprets commands needs the rest.
-        let limits = FsLimits::new().max_total_bytes(memory_bytes / 2).max_file_size(memory_bytes / 4);
+        // The interpreter cuts what a pattern such as `*` gives at the number of files, silently and also in the
+        // workspace: so it must be more than a workspace holds.
+        let limits = FsLimits::new()
+            .max_total_bytes(memory_bytes / 2)
+            .max_file_size(memory_bytes / 4)
+            .max_file_count(quota.files.saturating_add(MEMORY_FILES));
         let memory = Arc::new(InMemoryFs::with_limits(limits));
         memory.add_dir(WORKSPACE_DIR, 0o755);
+        // So that a listing of `/dev` has them as files.
+        device_paths().for_each(|path| memory.add_file(path, "", 0o666));
         Self { tree: Arc::new(tree), memory, memory_bytes }
     }
 
@@ -59,6 +70,7 @@ impl World {
         let whole = MountableFs::new(Arc::clone(&self.memory) as Arc<dyn FileSystem>);
         // It refuses nothing but relative paths.
         let _ = whole.mount(WORKSPACE_DIR, Arc::new(TreeFs(Arc::clone(&self.tree))));
+        mount_devices(&whole);
         Arc::new(whole)
     }
 

@@ -9,14 +9,14 @@ use nylorun_ports::abort::{Abort, AbortKind, abort_pair};
 use nylorun_ports::backends::{
     Backend, ExecCommand, ExecResult, FileBytes, HandleError, Killed, Probed, WorkspaceHandle,
 };
-use nylorun_workspace::VirtualBackend;
+use nylorun_workspace::{Quota, VirtualBackend};
 
 use crate::support::{shell_command, spec};
 
 #[tokio::test]
 async fn the_virtual_backend_holds() {
     let root = tempfile::tempdir().unwrap();
-    holds(&VirtualBackend::new(root.path().join("workspaces"), shell_command())).await;
+    holds(&VirtualBackend::new(root.path().join("workspaces"), shell_command(), Quota::DEFAULT)).await;
 }
 
 /// The contract of a backend that works here and holds nothing yet.

@@ -1,12 +1,14 @@
 //! No way out of the workspace's own tree: `..`, absolute paths, links, links that are swapped meanwhile.
 
 use std::os::unix::fs::symlink;
+use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use nylorun_domain::tool::ToolOutcome;
 use nylorun_domain::tool::WorkspaceTool::{Bash, Edit, Glob, Grep, Read, Write};
 use nylorun_ports::workspaces::WorkspaceOutcome;
+use rustix::fs::{FileType, Mode, makedev};
 
 use crate::support::{Rig, bash_input, object};
 
@@ -144,14 +146,55 @@ async fn a_directory_that_is_swapped_for_a_link_meanwhile_gives_nothing_away() {
 }
 
 #[tokio::test]
-async fn pipes_and_devices_are_never_opened() {
+async fn pipes_sockets_and_devices_are_never_opened() {
     let rig = Rig::new();
     rig.write("seed", "x\n").await;
-    assert_eq!(rig.bash("mkfifo pipe").await.0, 0);
-    assert_eq!(rig.failure(Read, r#"{"path":"pipe"}"#).await.0, "sandbox.error");
+    let files = std::fs::File::open(rig.files()).unwrap();
+    rustix::fs::mkfifoat(&files, "pipe", Mode::RWXU).unwrap();
+    let _socket = UnixListener::bind(rig.files().join("socket")).unwrap();
+    let mut special = vec!["pipe", "socket"];
+    // Only a superuser can make a device; `/dev/zero` is one.
+    if rustix::fs::mknodat(&files, "device", FileType::CharacterDevice, Mode::RWXU, makedev(1, 5)).is_ok() {
+        special.push("device");
+    }
+    for name in special {
+        assert_eq!(rig.failure(Read, &object([("path", name)])).await.0, "sandbox.error", "{name}");
+        let write = object([("path", name), ("content", "x")]);
+        assert_eq!(rig.failure(Write, &write).await.0, "sandbox.write_failed", "{name}");
+        let edit = object([("path", name), ("old_string", "x"), ("new_string", "y")]);
+        assert_eq!(rig.failure(Edit, &edit).await.0, "sandbox.error", "{name}");
+        assert_eq!(rig.failure(Grep, &object([("pattern", "x"), ("path", name)])).await.0, "sandbox.grep_failed");
+        for command in ["cat NAME", "cat < NAME", "echo x > NAME", "echo x >> NAME", "cp NAME copy", "grep x NAME"] {
+            let (code, _, stderr) = rig.bash(&command.replace("NAME", name)).await;
+            assert!(code != 0 && !stderr.contains("killed"), "{command} {name}: {code} {stderr}");
+        }
+    }
     assert_eq!(rig.text(Grep, r#"{"pattern":"x","path":"."}"#).await, "./seed:1:x");
-    assert_eq!(rig.failure(Write, r#"{"path":"pipe","content":"x"}"#).await.0, "sandbox.write_failed");
     assert_eq!(rig.text(Glob, r#"{"pattern":"*"}"#).await, "/workspace/seed");
+    assert_eq!(rig.bash("grep -r x . ; find . -type f").await.1, "./seed:x\n./seed\n");
+    assert_eq!(rig.bash("rm -f pipe socket device; ls").await.1, "seed\n");
+}
+
+#[tokio::test]
+async fn a_shell_makes_files_directories_and_links_only() {
+    let rig = Rig::new();
+    rig.write("seed", "x\n").await;
+    for command in ["mkfifo pipe", "mknod pipe p", "mknod device c 1 5", "cp -a /dev/zero device"] {
+        assert_ne!(rig.bash(command).await.0, 0, "{command}");
+    }
+    // An archive with a pipe and a device in it.
+    let archive = rig.home.path().join("archive.tar");
+    let made = std::process::Command::new("sh")
+        .args(["-c", "mkdir in && cd in && echo x > file && mkfifo pipe && (mknod device c 1 5 || true) && tar cf ../archive.tar ."])
+        .current_dir(rig.home.path())
+        .status();
+    assert!(made.unwrap().success());
+    std::fs::rename(archive, rig.files().join("archive.tar")).unwrap();
+    rig.bash("mkdir out; tar xf archive.tar -C out; ls -lR").await;
+    for name in ["pipe", "device", "out/pipe", "out/device"] {
+        let file_type = std::fs::symlink_metadata(rig.files().join(name)).map(|meta| meta.file_type());
+        assert!(file_type.is_err() || file_type.is_ok_and(|it| it.is_file()), "{name}");
+    }
 }
 
 #[tokio::test]

@@ -6,6 +6,8 @@ mod contract;
 mod escapes;
 mod manager;
 mod measure;
+mod quota;
+mod running;
 mod selection;
 mod shell;
 mod support;

@@ -20,7 +20,7 @@ fn state_of(rig: &Rig) -> Option<WorkspaceState> {
 }
 
 /// Ids of the processes that serve workspaces below this home, found by their command line.
-fn children(rig: &Rig) -> Vec<i32> {
+pub(crate) fn children(rig: &Rig) -> Vec<i32> {
     let root = rig.root().to_str().unwrap().to_owned();
     let pids =
         std::fs::read_dir("/proc").unwrap().filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok());

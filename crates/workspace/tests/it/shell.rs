@@ -255,3 +255,50 @@ async fn a_dropped_call_ends_its_command() {
     // The lane is free at once, and the shell still serves.
     assert_eq!(rig.bash("sleep 3.5; ls").await.1, "seed\nstarted\n");
 }
+
+#[tokio::test]
+async fn a_device_without_an_end_gives_what_was_asked_for_or_an_error() {
+    let rig = Rig::new();
+    for (command, bytes) in [
+        ("head -c 3000000 /dev/zero", 3_000_000),
+        ("head -c 3MB /dev/urandom", 3_000_000),
+        ("head --bytes=100k /dev/random", 102_400),
+        ("head -c 10 seed /dev/zero -q", 15),
+        ("dd if=/dev/zero bs=1M count=3 2> /dev/null", 3 << 20),
+        ("tr -dc a-z < /dev/urandom | head -c 16", 16),
+    ] {
+        rig.write("seed", "seed\n").await;
+        assert_eq!(rig.bash(&format!("{command} > f; wc -c < f")).await.1, format!("{bytes}\n"), "{command}");
+    }
+    for command in [
+        "cat /dev/zero > g",
+        "tr x y < /dev/zero > g",
+        "cp /dev/zero g",
+        "head -n 3 /dev/zero > g",
+        "head -c 3G /dev/urandom > g",
+    ] {
+        let (code, _, stderr) = rig.bash(command).await;
+        assert!(
+            code != 0 && (stderr.contains("has no end") || stderr.contains("at most 256 MiB")),
+            "{command}: {stderr}"
+        );
+    }
+    assert_eq!(rig.bash("echo x > /dev/zero; [ -c /dev/zero ] && ls /dev").await.0, 0);
+}
+
+#[tokio::test]
+async fn no_list_is_cut_without_an_error() {
+    let rig = Rig::new();
+    rig.write("many/seed", "").await;
+    (0..12_000).for_each(|n| std::fs::write(rig.files().join(format!("many/f{n}")), "").unwrap());
+    assert_eq!(
+        rig.bash("cd many; echo * | wc -w; ls | wc -l; find . -type f | wc -l").await.1,
+        "12001\n12001\n12001\n"
+    );
+    std::fs::write(rig.files().join("words"), "word\n".repeat(300_000)).unwrap();
+    let lists = "set -- $(cat words); echo $#; a=($(cat words)); echo ${#a[@]}; mapfile -t b < words; echo ${#b[@]}";
+    assert_eq!(rig.bash(lists).await.1, "300000\n".repeat(3));
+    std::fs::write(rig.files().join("words"), "w\n".repeat(1_000_001)).unwrap();
+    let (code, stdout, stderr) = rig.bash("set -- $(cat words); echo $#").await;
+    assert_eq!((code, stdout.as_str(), stderr.contains("limit (1000000) exceeded")), (1, "", true), "{stderr}");
+}

@@ -15,7 +15,7 @@ use nylorun_ports::abort::Abort;
 use nylorun_ports::workspaces::{
     LogError, WorkspaceAnswer, WorkspaceCall, WorkspaceChange, WorkspaceLog, WorkspaceOutcome, Workspaces,
 };
-use nylorun_workspace::{Lifetime, ManagerConfig, Preference, ShellCommand, WorkspaceManager};
+use nylorun_workspace::{Lifetime, ManagerConfig, Preference, Quota, ShellCommand, WorkspaceManager};
 use tempfile::TempDir;
 
 /// A log in memory.
@@ -115,6 +115,8 @@ pub(crate) fn config(home: PathBuf) -> ManagerConfig {
         host_id: "host".to_owned(),
         preference: Preference::Auto,
         shell_command: shell_command(),
+        quota: Quota::DEFAULT,
+        max_live: ManagerConfig::DEFAULT_MAX_LIVE,
         lifetime: Lifetime::Durable,
     }
 }
@@ -137,6 +139,19 @@ impl Rig {
     /// Another process over the same home and records: what a restart leaves.
     pub(crate) fn restarted(&self) -> Self {
         Self::over(Arc::clone(&self.home), Arc::clone(&self.log))
+    }
+
+    /// The same home and records under other settings, as after a restart of the server.
+    pub(crate) fn with(&self, change: impl FnOnce(ManagerConfig) -> ManagerConfig) -> Self {
+        let config = change(config(self.home.path().to_owned()));
+        let (home, log) = (Arc::clone(&self.home), Arc::clone(&self.log));
+        let manager = WorkspaceManager::new(config, Arc::clone(&log) as Arc<dyn WorkspaceLog>);
+        Self { home, log, manager }
+    }
+
+    /// A workspace may hold this much.
+    pub(crate) fn with_quota(bytes: u64, files: u64) -> Self {
+        Self::new().with(|config| ManagerConfig { quota: Quota { bytes, files }, ..config })
     }
 
     fn over(home: Arc<TempDir>, log: Arc<MemoryLog>) -> Self {

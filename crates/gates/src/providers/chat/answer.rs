@@ -1,12 +1,14 @@
 //! The answer, a stream of `chat.completion.chunk` objects. Servers differ, so whatever can be understood is.
 
 use nylorun_domain::id::{CallId, InvocationId};
-use nylorun_domain::json::{Text, Value, parse};
+use nylorun_domain::json::{Text, Value};
 use nylorun_domain::model::{FinishReason, OutputPart, ToolCall, Usage};
 
+use super::FIELD;
+use super::details::{DETAILS, Details};
 use crate::failure::Fault;
 use crate::prompt::made_call_id;
-use crate::providers::{Answer, AnswerReader, DeltaStream, Flow, Pieces, Target, tokens, tool_input};
+use crate::providers::{Answer, AnswerReader, DeltaStream, Flow, Pieces, Target, document, tokens, tool_input};
 use crate::sse::SseEvent;
 
 /// Reads one answer.
@@ -14,6 +16,9 @@ use crate::sse::SseEvent;
 pub(crate) struct Reader {
     invocation: InvocationId,
     reasoning: Pieces,
+    /// The member in which the reasoning comes.
+    field: Option<&'static str>,
+    details: Details,
     text: Pieces,
     calls: Vec<PartialCall>,
     finish: Option<FinishReason>,
@@ -35,6 +40,8 @@ impl Reader {
         Self {
             invocation: target.call.invocation_id.clone(),
             reasoning: Pieces::default(),
+            field: None,
+            details: Details::default(),
             text: Pieces::default(),
             calls: Vec::new(),
             finish: None,
@@ -49,9 +56,11 @@ impl Reader {
         for name in ["reasoning_content", "reasoning"] {
             if let Some(piece) = delta.get(name).and_then(Value::as_text).filter(|piece| !piece.is_empty()) {
                 self.reasoning.push(piece);
+                self.field.get_or_insert(name);
                 break;
             }
         }
+        self.details.take(delta.get(DETAILS).and_then(Value::as_array).unwrap_or_default());
         for name in ["content", "refusal"] {
             for piece in delta.get(name).into_iter().flat_map(texts) {
                 self.text.push(piece);
@@ -111,8 +120,7 @@ impl AnswerReader for Reader {
             self.ended = Flow::Ended;
             return Ok(Flow::Ended);
         }
-        let chunk = parse(&event.data)
-            .map_err(|error| Fault::unreadable(format!("a piece of the answer is not JSON: {error}")))?;
+        let chunk = document(event)?;
         if let Some(error) = chunk.get("error").filter(|error| **error != Value::Null) {
             return Err(said(error));
         }
@@ -142,10 +150,14 @@ impl AnswerReader for Reader {
             FinishReason::Stop if !calls.is_empty() => FinishReason::ToolCalls,
             other => other,
         };
-        let reasoning = Some(self.reasoning.join()).filter(|text| !text.is_empty());
+        let thought = self.reasoning.join();
         let text = Some(self.text.join()).filter(|text| !text.is_empty());
+        let details = self.details.into_value().map(|details| (DETAILS, details));
+        let state = details.or_else(|| self.field.map(|field| (FIELD, Value::from(field))));
         let mut parts = Vec::new();
-        parts.extend(reasoning.map(|text| OutputPart::Reasoning { text, signature: None }));
+        if let Some(state) = state {
+            parts.push(OutputPart::Reasoning { text: thought, signature: Some(Value::object([state]).to_json()) });
+        }
         parts.extend(text.map(OutputPart::Text));
         parts.extend(calls.into_iter().map(OutputPart::ToolCall));
         Answer { parts, finish, usage: self.usage }
@@ -183,9 +195,26 @@ fn read_usage(usage: &Value) -> Usage {
     let detail = |group: &str, name: &str| usage.get(group).map_or(0, |group| tokens(group, name));
     let prompt = tokens(usage, "prompt_tokens");
     let cached = detail("prompt_tokens_details", "cached_tokens").min(prompt);
+    let cache_write = detail("prompt_tokens_details", "cache_write_tokens").min(prompt - cached);
     let output = tokens(usage, "completion_tokens");
     let reasoning = detail("completion_tokens_details", "reasoning_tokens").min(output);
     let sum = prompt.saturating_add(output);
     let total = Some(tokens(usage, "total_tokens")).filter(|total| *total > 0).unwrap_or(sum);
-    Usage { input: prompt - cached, output, cached, cache_write: 0, reasoning, total, cost_nano_usd: None }
+    let input = prompt - cached - cache_write;
+    Usage { input, output, cached, cache_write, reasoning, total, cost_nano_usd: cost_nano_usd(usage) }
+}
+
+/// What a router charged, in billionths of its credits, which are US dollars. With a key of the tenant's own it charges
+/// a fee, and the provider behind it the rest.
+fn cost_nano_usd(usage: &Value) -> Option<i64> {
+    let dollars = |value: Option<&Value>| match value {
+        Some(Value::Number(number)) => Some(number.as_f64()).filter(|dollars| (0.0..1e9).contains(dollars)),
+        Some(Value::Null | Value::Bool(_) | Value::String(_) | Value::Array(_) | Value::Object(_)) | None => None,
+    };
+    let charged = dollars(usage.get("cost"))?;
+    let own_key = usage.get("is_byok").and_then(Value::as_bool) == Some(true);
+    let upstream = usage.get("cost_details").and_then(|details| details.get("upstream_inference_cost"));
+    let rest = if own_key { dollars(upstream).unwrap_or_default() } else { 0.0 };
+    // In range, as both sums are.
+    Some(((charged + rest) * 1e9).round() as i64)
 }

@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 
 use nylorun_domain::id::{CallId, InvocationId};
-use nylorun_domain::json::{Json, Text, Value, parse};
+use nylorun_domain::json::{Json, Text, Value};
 use nylorun_domain::model::{FinishReason, OutputPart, ToolCall, ToolInput, Usage};
 
 use crate::failure::Fault;
 use crate::prompt::made_call_id;
-use crate::providers::{Answer, AnswerReader, DeltaStream, Flow, Pieces, Target, tokens, tool_input};
+use crate::providers::{
+    Answer, AnswerReader, DeltaStream, Flow, Pieces, Target, document, text, tokens, tool_input, word,
+};
 use crate::sse::SseEvent;
 
 /// Reads one answer.
@@ -96,8 +98,7 @@ impl Reader {
 
 impl AnswerReader for Reader {
     fn take(&mut self, event: &SseEvent, deltas: &mut DeltaStream) -> Result<Flow, Fault> {
-        let event = parse(&event.data)
-            .map_err(|error| Fault::unreadable(format!("a piece of the answer is not JSON: {error}")))?;
+        let event = document(event)?;
         match word(&event, "type") {
             "message_start" => self.count(event.get("message").and_then(|message| message.get("usage"))),
             "content_block_start" => self.begin_block(&event, deltas),
@@ -160,14 +161,6 @@ fn part(invocation: &InvocationId, at: usize, block: Block) -> Option<OutputPart
 
 fn index(event: &Value) -> Option<i64> {
     event.get("index").and_then(Value::as_i64)
-}
-
-fn word<'a>(value: &'a Value, name: &str) -> &'a str {
-    value.get(name).and_then(Value::as_str).unwrap_or_default()
-}
-
-fn text(value: &Value, name: &str) -> Text {
-    value.get(name).and_then(Value::as_text).cloned().unwrap_or_else(|| "".into())
 }
 
 fn finish_reason(word: &str) -> FinishReason {

@@ -1,23 +1,27 @@
 //! The request.
 
 use nylorun_domain::json::{Json, Text, Value};
-use nylorun_domain::model::{Candidate, OutputPart, PromptItem, ToolCall, ToolInput, ToolResult, ToolSpec};
+use nylorun_domain::model::{Candidate, OutputPart, PromptItem, ToolCall, ToolResult, ToolSpec, UserPart};
 use nylorun_domain::tool::ToolOutcome;
 use reqwest::header::HeaderValue;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+use super::{CACHED_MESSAGES, CacheControl};
 use crate::failure::Fault;
 use crate::outbound::{OutboundRequest, credential};
-use crate::prompt::{outcome_text, raw, raw_text, system_text};
+use crate::prompt::{NOTHING, base64, object_input, outcome_text, plain_call_id, raw, system_text};
 use crate::providers::{Target, bad_key};
 
 const BASE_URL: &str = "https://api.anthropic.com/v1";
 const VERSION: &str = "2023-06-01";
-/// The API refuses a message without any text.
-const NOTHING: &str = "(empty)";
-/// How many messages of the user end a stretch that is cached: the newest, and the one whose cache this call can read.
-const CACHED_MESSAGES: usize = 2;
+
+/// The kind of thinking that has a budget.
+const WITH_BUDGET: &str = "enabled";
+/// How many tokens of thinking are usual.
+const USUAL_BUDGET: i64 = 8_192;
+/// Fewest tokens that the API takes.
+const MIN_BUDGET: i64 = 1_024;
 
 /// The request of a call. The key stands in the `x-api-key` header and nowhere else.
 pub(crate) fn request(target: &Target<'_>) -> Result<OutboundRequest, Fault> {
@@ -32,6 +36,7 @@ pub(crate) fn request(target: &Target<'_>) -> Result<OutboundRequest, Fault> {
     let body = Body {
         model: &target.model.model,
         max_tokens: target.output_limit(),
+        thinking: thinking_config(target, &messages),
         system: system.map(|text| vec![Block::new(Content::Text { text }).cached()]).unwrap_or_default(),
         tools,
         messages,
@@ -47,6 +52,8 @@ pub(crate) fn request(target: &Target<'_>) -> Result<OutboundRequest, Fault> {
 struct Body<'a> {
     model: &'a str,
     max_tokens: i64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking: Option<Thinking<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     system: Vec<Block<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -55,14 +62,11 @@ struct Body<'a> {
     stream: bool,
 }
 
-#[derive(Clone, Copy, Serialize)]
-struct CacheControl {
-    r#type: &'static str,
-}
-
-impl CacheControl {
-    /// Kept for five minutes (engine b.10, short retention).
-    const SHORT: Self = Self { r#type: "ephemeral" };
+#[derive(Serialize)]
+struct Thinking<'a> {
+    r#type: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    budget_tokens: Option<i64>,
 }
 
 #[derive(Serialize)]
@@ -102,6 +106,9 @@ enum Content<'a> {
     Text {
         text: String,
     },
+    Image {
+        source: Source,
+    },
     Thinking {
         thinking: String,
         signature: String,
@@ -120,6 +127,13 @@ enum Content<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         is_error: Option<bool>,
     },
+}
+
+#[derive(Serialize)]
+struct Source {
+    r#type: &'static str,
+    media_type: &'static str,
+    data: String,
 }
 
 #[derive(Serialize)]
@@ -143,7 +157,7 @@ fn messages<'a>(target: &Target<'a>) -> Vec<Message<'a>> {
     let mut messages: Vec<Message<'a>> = Vec::new();
     for item in &target.call.prompt.items {
         let (role, content) = match item {
-            PromptItem::User(texts) => (Role::User, user(texts)),
+            PromptItem::User(parts) => (Role::User, user(parts)),
             PromptItem::Assistant(candidate) => (Role::Assistant, assistant(candidate, target)),
             PromptItem::ToolResults(results) => (Role::User, results.iter().map(tool_result).collect()),
         };
@@ -160,6 +174,31 @@ fn messages<'a>(target: &Target<'a>) -> Vec<Message<'a>> {
     messages
 }
 
+/// How the model is asked to think, or not to. Older models want a budget, which is part of the output limit.
+fn thinking_config<'a>(target: &Target<'a>, messages: &[Message<'_>]) -> Option<Thinking<'a>> {
+    let word = target.reasoning_word()?;
+    if word != WITH_BUDGET {
+        return Some(Thinking { r#type: word, budget_tokens: None });
+    }
+    let budget = USUAL_BUDGET.min(target.output_limit() / 2);
+    let possible = budget >= MIN_BUDGET && goes_on_from_thinking(messages);
+    possible.then_some(Thinking { r#type: word, budget_tokens: Some(budget) })
+}
+
+/// With a budget, an answer that called tools may only be gone on from when it began with thinking. It did not when
+/// another model gave it, or when the setting is newer than the turn.
+fn goes_on_from_thinking(messages: &[Message<'_>]) -> bool {
+    let is_result = |block: &Block<'_>| matches!(block.content, Content::ToolResult { .. });
+    let is_thinking =
+        |block: &Block<'_>| matches!(block.content, Content::Thinking { .. } | Content::RedactedThinking { .. });
+    match messages {
+        [.., answer, results] if results.content.iter().any(is_result) => {
+            answer.content.first().is_some_and(is_thinking)
+        }
+        _ => true,
+    }
+}
+
 fn mark_for_cache(messages: &mut [Message<'_>]) {
     for message in messages.iter_mut().rev().filter(|message| message.role == Role::User).take(CACHED_MESSAGES) {
         if let Some(last) = message.content.last_mut() {
@@ -168,8 +207,15 @@ fn mark_for_cache(messages: &mut [Message<'_>]) {
     }
 }
 
-fn user<'a>(texts: &[Text]) -> Vec<Content<'a>> {
-    let blocks: Vec<_> = texts.iter().filter_map(text).collect();
+fn user<'a>(parts: &[UserPart]) -> Vec<Content<'a>> {
+    let block = |part: &UserPart| match part {
+        UserPart::Text(said) => text(said),
+        UserPart::Image(image) => {
+            let source = Source { r#type: "base64", media_type: image.format().media_type(), data: base64(image) };
+            Some(Content::Image { source })
+        }
+    };
+    let blocks: Vec<_> = parts.iter().filter_map(block).collect();
     if blocks.is_empty() { vec![Content::Text { text: NOTHING.to_owned() }] } else { blocks }
 }
 
@@ -180,11 +226,9 @@ fn text<'a>(text: &Text) -> Option<Content<'a>> {
 }
 
 fn assistant<'a>(candidate: &'a Candidate, target: &Target<'_>) -> Vec<Content<'a>> {
-    let same_model = candidate.model == target.model;
     let blocks = candidate.parts.iter().filter_map(|part| match part {
         OutputPart::Text(said) => text(said),
-        OutputPart::Reasoning { text, signature } if same_model => thinking(text, signature.as_ref()?),
-        OutputPart::Reasoning { .. } => None,
+        OutputPart::Reasoning { text, signature } => thinking(text, target.signature(candidate, signature)?),
         OutputPart::ToolCall(call) => Some(tool_use(call)),
     });
     blocks.collect()
@@ -201,16 +245,7 @@ fn thinking<'a>(text: &Text, signature: &Json) -> Option<Content<'a>> {
 }
 
 fn tool_use(call: &ToolCall) -> Content<'_> {
-    let input = match &call.input {
-        ToolInput::Json(json) if json.as_str().starts_with('{') => raw(json),
-        // The API takes objects alone.
-        ToolInput::Json(json) => raw_text(format!(r#"{{"input":{}}}"#, raw(json).get())),
-        ToolInput::Malformed(text) => {
-            let written = Value::from(text.lossy().into_owned());
-            raw_text(Value::object([("malformed", written)]).to_json().as_str().to_owned())
-        }
-    };
-    Content::ToolUse { id: tool_use_id(call.call_id.as_str()), name: &call.name, input }
+    Content::ToolUse { id: plain_call_id(&call.call_id), name: &call.name, input: object_input(&call.input) }
 }
 
 fn tool_result<'a>(result: &ToolResult) -> Content<'a> {
@@ -219,10 +254,5 @@ fn tool_result<'a>(result: &ToolResult) -> Content<'a> {
         ToolOutcome::Failed { .. } => Some(true),
     };
     let content = outcome_text(&result.outcome);
-    Content::ToolResult { tool_use_id: tool_use_id(result.call_id.as_str()), content, is_error }
-}
-
-/// The API takes letters, digits, `_` and `-`; another provider's call ids may hold more.
-fn tool_use_id(id: &str) -> String {
-    id.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' }).collect()
+    Content::ToolResult { tool_use_id: plain_call_id(&result.call_id), content, is_error }
 }

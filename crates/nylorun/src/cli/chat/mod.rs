@@ -13,7 +13,7 @@ use super::failure::{Exit, Failure};
 use super::session::{calls_in_doubt, explain};
 use super::show::{EventPrinter, View};
 use super::term::{Style, Tone, visible};
-use input::{Interrupts, Lines};
+use input::{HELP, Interrupts, Lines, Typed};
 use turn::{Ended, Turn};
 
 /// `nylorun chat`
@@ -25,16 +25,16 @@ Examples:
   nylorun chat assistant --message \"What is in this folder?\"
   git diff | nylorun chat reviewer --json                   one message, events as JSON
 
-Ctrl-C cancels the turn that runs; a second one leaves. /quit leaves. A lost connection is taken up again where it \
-broke, and so is a turn that ran on while nobody looked. With one message, exit code 1 says that its turn did not \
-complete.")]
+At the prompt, /help lists the commands and /quit leaves; a line that begins with // is sent with one / less. Ctrl-C \
+cancels the turn that runs; a second one leaves. A lost connection is taken up again where it broke, and so is a turn \
+that ran on while nobody looked. With one message, exit code 1 says that its turn did not complete.")]
 pub(crate) struct ChatArgs {
-    /// The agent
+    /// Id of the agent, as `nylorun agent list` names it
     agent: String,
-    /// Go on with this session, or open one of this id
+    /// Go on with the session of this id, or open one under it [default: a new session]
     #[arg(long, value_name = "ID")]
     session: Option<String>,
-    /// Send one message, print the answer and leave; so does a message on standard input
+    /// Send this message, print the answer and leave; a message on standard input does the same
     #[arg(long, short, value_name = "TEXT")]
     message: Option<String>,
     /// Open the session with a workspace of its own, whatever the tenant's default
@@ -43,7 +43,7 @@ pub(crate) struct ChatArgs {
     /// Open the session without a workspace
     #[arg(long)]
     no_sandbox: bool,
-    /// Whose session it is [default: USER]
+    /// Owner of a new session [default: the value of USER]
     #[arg(long, value_name = "NAME")]
     user: Option<String>,
     /// Print events as JSON, one a line
@@ -58,12 +58,13 @@ pub(crate) struct ChatArgs {
 /// # Errors
 /// What the server refused, that it could not be reached, or that the last turn did not complete.
 pub(crate) async fn run(args: ChatArgs) -> Result<(), Failure> {
-    let client = args.connect.connection()?.client()?;
+    // Before anything is opened: a session without a message would stay behind.
     let message = match (&args.message, io::stdin().is_terminal()) {
-        (Some(message), _) => Some(message.clone()),
+        (Some(message), _) => Some(input::message(message)?),
         (None, false) => Some(input::whole_stdin()?),
         (None, true) => None,
     };
+    let client = args.connect.connection()?.client()?;
     let opened = open(&client, &args).await?;
     let view = if args.json { View::Json } else { View::Conversation };
     let printer = EventPrinter::new(io::stdout(), Style::of_stdout(), view);
@@ -163,12 +164,20 @@ async fn talk(turn: &mut Turn) -> Result<(), Failure> {
             write_stderr("\n");
             return Ok(());
         };
-        match line.trim() {
-            "" => continue,
-            "/quit" | "/exit" => return Ok(()),
-            _ => {}
-        }
-        match turn.run(&line).await {
+        let message = match Typed::read(&line) {
+            Typed::Nothing => continue,
+            Typed::Quit => return Ok(()),
+            Typed::Help => {
+                write_stderr(HELP);
+                continue;
+            }
+            Typed::Unknown(word) => {
+                say(&format!("there is no command {word}; /help lists them, and //… sends a line that begins with /"));
+                continue;
+            }
+            Typed::Message(message) => message,
+        };
+        match turn.run(message).await {
             Ok(Ended::Left) => return Err(Failure::told()),
             Ok(Ended::Completed | Ended::Otherwise) => {}
             // A message that was refused is no reason to leave.

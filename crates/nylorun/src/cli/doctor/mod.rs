@@ -19,7 +19,8 @@ Examples:
   nylorun doctor sandbox
   nylorun doctor --json | jq '.[] | select(.verdict != \"ok\")'
 
-Exit code 1: something is wrong.")]
+Looks at the home directory, at the secrets in its database and at the server, and says what to do about what it \
+finds. It changes nothing. Exit code 1: something is wrong.")]
 pub(crate) struct DoctorArgs {
     /// Look at one thing only
     #[arg(value_enum)]
@@ -79,7 +80,9 @@ pub(crate) async fn run(args: DoctorArgs) -> Result<(), Failure> {
     match args.area {
         Some(Area::Sandbox) => checks.extend(server::sandbox(&args.connect).await),
         None => {
-            checks.extend(home::checks(&args.connect.home_directory()?));
+            let home = args.connect.home_directory()?;
+            checks.extend(home::checks(&home));
+            checks.extend(home::sealed(&home).await);
             checks.extend(server::checks(&args.connect).await);
         }
     }

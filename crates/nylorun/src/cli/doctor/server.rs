@@ -3,7 +3,7 @@
 use nylorun_client::{Error, TenantClient, TenantStatus};
 use serde_json::{Map, Value};
 
-use super::super::connect::{ConnectArgs, Connection};
+use super::super::connect::{APPLICATION_KEY, ConnectArgs, Connection, MANAGEMENT_KEY};
 use super::super::failure::Failure;
 use super::super::model;
 use super::super::status::failing;
@@ -15,7 +15,7 @@ const START: &str = "start it with `nylorun serve`";
 pub(super) async fn checks(connect: &ConnectArgs) -> Vec<Check> {
     let connection = match connect.connection() {
         Ok(connection) => connection,
-        Err(failure) => return vec![Check::fail("server", failure.to_string(), START)],
+        Err(failure) => return vec![unfound(&failure)],
     };
     let mut checks = Vec::new();
     match reach(&connection, &mut checks).await {
@@ -30,8 +30,12 @@ pub(super) async fn checks(connect: &ConnectArgs) -> Vec<Check> {
 pub(super) async fn sandbox(connect: &ConnectArgs) -> Vec<Check> {
     match connect.connection().and_then(|connection| connection.tenant()) {
         Ok(tenant) => workspaces(&tenant, None).await,
-        Err(failure) => vec![Check::fail("server", failure.to_string(), START)],
+        Err(failure) => vec![unfound(&failure)],
     }
+}
+
+fn unfound(failure: &Failure) -> Check {
+    Check::fail("server", failure.to_string(), failure.advice().unwrap_or(START))
 }
 
 /// A client of the Management API, once the server was found to run; the reason when it cannot be asked further.
@@ -40,7 +44,7 @@ async fn reach(connection: &Connection, checks: &mut Vec<Check>) -> Result<Tenan
         let (name, remedy) = (name.to_owned(), remedy.to_owned());
         move |error: Failure| Some(Check::fail(&name, error.to_string(), remedy))
     };
-    let client = connection.any_client().map_err(told("keys", "pass --key and --management-key"))?;
+    let client = connection.any_client().map_err(told("keys", APPLICATION_KEY))?;
     let health = client.health().await.map_err(Failure::from).map_err(told("server", START))?;
     let from = format!("{} ({}), from {}", connection.url, health.version, connection.origin);
     checks.push(Check::ok("server", from));
@@ -56,10 +60,10 @@ async fn reach(connection: &Connection, checks: &mut Vec<Check>) -> Result<Tenan
         checks.push(Check::fail("ready", detail, "look into the server's log"));
     }
     if let Ok(client) = connection.client() {
-        client.me().await.map_err(Failure::from).map_err(told("application key", "pass one of this server: --key"))?;
+        client.me().await.map_err(Failure::from).map_err(told("application key", APPLICATION_KEY))?;
         checks.push(Check::ok("application key", "accepted"));
     }
-    let no_key = |error: Failure| Some(Check::warn("management key", error.to_string(), "pass --management-key"));
+    let no_key = |error: Failure| Some(Check::warn("management key", error.to_string(), MANAGEMENT_KEY));
     connection.tenant().map_err(no_key)
 }
 
@@ -67,8 +71,7 @@ async fn of_tenant(tenant: &TenantClient, checks: &mut Vec<Check>) {
     let status = match tenant.status().await {
         Ok(status) => status,
         Err(error) => {
-            let remedy = "pass one of this server: --management-key";
-            return checks.push(Check::fail("management key", error.to_string(), remedy));
+            return checks.push(Check::fail("management key", error.to_string(), MANAGEMENT_KEY));
         }
     };
     checks.push(Check::ok("management key", "accepted"));
@@ -91,7 +94,11 @@ fn chosen_model(status: &TenantStatus) -> Check {
     let works = status.checks.get("model").and_then(Value::as_bool);
     match (status.model.configured, works) {
         (_, Some(true)) | (true, None) => Check::ok("model", current),
-        (true, Some(false)) => Check::fail("model", format!("{current} cannot be called"), "`nylorun model set` again"),
+        (true, Some(false)) => Check::fail(
+            "model",
+            format!("{current} cannot be called: its stored credential does not open with the server's vault key"),
+            "start the server with the keys/vault-kek that sealed it, or give the key again with `nylorun model set`",
+        ),
         (false, _) => Check::warn(
             "model",
             current,

@@ -6,6 +6,7 @@ use tokio_postgres::error::{Severity, SqlState};
 use tokio_postgres::types::private::BytesMut;
 use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
 
+use super::write::WasSent;
 use crate::db::error::{DbError, WriteError};
 use crate::db::statement::{Expect, Statement};
 use crate::db::url::chain;
@@ -121,6 +122,17 @@ pub(super) fn connection_failure(error: &tokio_postgres::Error) -> DbError {
 /// that the COMMIT behind it need not wait for the client to count.
 pub(super) fn exactly_one(sql: &str) -> String {
     format!("WITH changed AS ({sql} RETURNING 1) SELECT 1 / CASE count(*) WHEN 1 THEN 1 ELSE 0 END FROM changed")
+}
+
+/// The error of the BEGIN of a write, whose statements and COMMIT were sent behind it.
+pub(super) fn begin_failure(error: &tokio_postgres::Error, was_sent: WasSent) -> WriteError {
+    let ends_connection = error.as_db_error().is_some_and(|server| server.parsed_severity() != Some(Severity::Error));
+    let failure = failure("BEGIN", error);
+    if ends_connection || was_sent == WasSent::No {
+        return WriteError::Db(failure);
+    }
+    // What followed it may have run without a transaction.
+    WriteError::Unknown(failure)
 }
 
 /// The error of a statement of a write whose COMMIT was sent with it.

@@ -42,7 +42,7 @@ impl Postgres {
         let shown = || super::DatabaseUrl::Postgres(Box::new(config.clone())).to_string();
         let first = Connection::open(&target(Role::Runtime)).await;
         let first = first.map_err(|source| OpenError::Open { target: shown(), source })?;
-        migrate::postgres(first.client()).await?;
+        migrate::postgres(first.client(), options.older).await?;
         Ok(Self {
             config: config.clone(),
             writers: Pool::new(target(Role::Runtime), options.postgres_writers.max(1)),

@@ -65,9 +65,9 @@ async fn attempt(connection: &mut Connection, statements: &[Statement]) -> (Resu
     }
     let commit = Sent::now(client.batch_execute("COMMIT")).await;
 
+    let was_sent = begin.was_sent();
     if let Err(error) = begin.answer().await {
-        // What followed it may have run without a transaction.
-        return (Err(WriteError::Unknown(execute::failure("BEGIN", &error))), After::Close);
+        return (Err(execute::begin_failure(&error, was_sent)), After::Close);
     }
     let mut refused = None;
     for (statement, change) in changes {
@@ -83,6 +83,14 @@ async fn attempt(connection: &mut Connection, statements: &[Statement]) -> (Resu
         (Some(refusal), Ok(())) => (Err(refusal), After::Keep),
         (Some(refusal), Err(_)) => (Err(refusal), After::Close),
     }
+}
+
+/// Whether a request reached the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum WasSent {
+    Yes,
+    /// The connection was closed already, for this request and all after it.
+    No,
 }
 
 /// A request that was sent. Requests are run in the order in which they were sent.
@@ -101,6 +109,11 @@ impl<F: Future> Sent<F> {
         });
         let early = early.await;
         Self { request, early }
+    }
+
+    /// A request that is answered at once never left.
+    fn was_sent(&self) -> WasSent {
+        if self.early.is_some() { WasSent::No } else { WasSent::Yes }
     }
 
     async fn answer(self) -> F::Output {

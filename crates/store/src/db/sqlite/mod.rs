@@ -89,7 +89,7 @@ impl Drop for Sqlite {
 fn start(path: &Path, options: &DbOptions, counters: Arc<Counters>) -> Result<Sqlite, OpenError> {
     let failed = |source| OpenError::Open { target: format!("sqlite:{}", path.display()), source };
     let mut connection = open_writer(path, options.busy_timeout).map_err(failed)?;
-    migrate::sqlite(&mut connection)?;
+    migrate::sqlite(&mut connection, options.older)?;
     let readers = (0..options.readers.max(1)).map(|_| open_reader(path, options.busy_timeout));
     let readers = readers.collect::<Result<Vec<_>, _>>().map_err(failed)?;
 

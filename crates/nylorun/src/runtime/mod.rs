@@ -1,35 +1,34 @@
 //! The whole runtime in one process: what is composed of what, started in order and stopped in reverse (engine f.3).
 
+mod keys;
+
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nylorun_app::{App, Host, Parts};
-use nylorun_domain::caller::{Role, is_key};
-use nylorun_domain::hash::sha256_hex;
 use nylorun_domain::id::{TenantId, WorkerId};
 use nylorun_domain::time::Millis;
 use nylorun_gates::catalogue::Catalogue;
 use nylorun_gates::outbound::Outbound;
 use nylorun_gates::{CallSettings, Models};
 use nylorun_harness::InProcess;
-use nylorun_keys::kek::{KEK_FILE, Kek};
 use nylorun_keys::model::ModelSecrets;
 use nylorun_ports::BoxFuture;
 use nylorun_server::{ServerConfig, Stage, StageHandle, Stages, loopback_hosts, serve, stages};
-use nylorun_store::db::{DatabaseUrl, DbOptions, HomeLock, WorkerLock};
-use nylorun_store::{Db, NewTenant, PrincipalRow, Store};
+use nylorun_store::db::{DatabaseUrl, DbOptions, HomeLock, OlderSchema, WorkerLock};
+use nylorun_store::{Db, NewTenant, Store};
 use nylorun_turns::{
     Committer, Live, Maintenance, Scheduler, SchedulerConfig, StoreWorkspaceLog, fresh_key, now, run_sweeps, ulid,
 };
 use nylorun_wire::model::CatalogueProvider;
-use nylorun_workspace::{Lifetime, ManagerConfig, ShellCommand, WorkspaceManager};
+use nylorun_workspace::{Lifetime, ManagerConfig, Preference, ShellCommand, WorkspaceManager};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
-use crate::cli::{CredentialsFile, Failure, HostFile, NamedKey};
-use crate::config::Config;
+use crate::cli::{CredentialsFile, Failure, HostFile};
+use crate::config::{Config, unusable};
 use crate::home::Home;
 
 /// A runtime that serves.
@@ -53,11 +52,13 @@ impl Runtime {
         let home = Home::prepare(&config.home)?;
         let lock = home.lock()?;
         let database = config.database.clone().unwrap_or_else(|| home.database());
-        let kek = Kek::load_or_create(&home.path().join(KEK_FILE)).map_err(|error| Failure::new(error.to_string()))?;
-        let db = Arc::new(open_database(&database).await?);
+        home.refuse_open_files(&database)?;
+        say_starting(config, &database);
+        let db = Arc::new(open_database(&database, OlderSchema::Migrate).await?);
         let store = open_tenant(&db, config).await?;
-        let credentials = local_keys(&home, &store).await?;
-        register_bootstrap(config.management_key_file.as_deref(), &store).await?;
+        let kek = keys::vault_key(&home, &store).await?;
+        let credentials = keys::of_command_line(&home, &store).await?;
+        keys::register_bootstrap(config.management_key_file.as_deref(), &store).await?;
 
         let listener = TcpListener::bind(config.listen).await.map_err(|error| listen_failure(config.listen, &error))?;
         let address = listener.local_addr().map_err(|error| listen_failure(config.listen, &error))?;
@@ -69,6 +70,7 @@ impl Runtime {
         let live = Live::default();
         let committer = Committer::new(store.clone(), live.clone());
         let workspaces = workspace_manager(config, &home, &host_id, &committer)?;
+        let backend = chosen_backend(&config.sandbox, &workspaces).await?;
         let catalogue = catalogue(config.models_file.as_deref())?;
         let secrets = Arc::new(ModelSecrets::new(Arc::new(kek), store.clone(), now));
         let models = Models::new(
@@ -100,6 +102,8 @@ impl Runtime {
         let sweeps = tokio::spawn(run_sweeps(scheduler.clone(), maintenance));
 
         let url = format!("http://{address}");
+        let (backend, isolation) = backend.unwrap_or(("none", "none"));
+        tracing::info!(url, host = host_id, tenant = %store.tenant(), sandbox = backend, isolation, "ready");
         home.write_host_file(&HostFile {
             format: 1,
             host_id,
@@ -117,6 +121,11 @@ impl Runtime {
         &self.url
     }
 
+    /// How many sessions this process advances now.
+    pub(crate) fn advancing(&self) -> usize {
+        self.scheduler.advancing()
+    }
+
     /// The keys that the command line uses.
     pub(crate) fn credentials(&self) -> &CredentialsFile {
         &self.credentials
@@ -124,6 +133,7 @@ impl Runtime {
 
     /// Stops: streams end at once, turns come to rest, sessions are given back, then the store closes.
     pub(crate) async fn stop(self) {
+        let begun = Instant::now();
         self.stage.advance(Stage::Draining);
         self.sweeps.abort();
         self.scheduler.stop().await;
@@ -134,7 +144,40 @@ impl Runtime {
             tracing::error!(%error, "the server's task ended badly");
         }
         self.db.close().await;
+        tracing::info!(took_ms = begun.elapsed().as_millis(), "stopped");
     }
+}
+
+/// The settings that matter, before anything is opened that may take its time. A database URL shows no password.
+fn say_starting(config: &Config, database: &DatabaseUrl) {
+    tracing::info!(
+        version = env!("CARGO_PKG_VERSION"),
+        home = %config.home.display(),
+        database = %database,
+        listen = %config.listen,
+        pid = std::process::id(),
+        "starting"
+    );
+}
+
+/// The backend of new workspaces with its isolation, `None` when none works here: then tools fail and say so.
+async fn chosen_backend(
+    preference: &Preference,
+    workspaces: &WorkspaceManager,
+) -> Result<Option<(&'static str, &'static str)>, Failure> {
+    let report = workspaces.report().await;
+    let names: Vec<&str> = report.probes.iter().map(|probe| probe.name).collect();
+    match preference {
+        Preference::Named(name) if !names.contains(name) => {
+            return Err(unusable("NYLORUN_SANDBOX", name, &format!("auto or {}", names.join(", "))));
+        }
+        Preference::Named(_) | Preference::Auto | Preference::Unknown(_) => {}
+    }
+    let chosen = report.backend.zip(report.isolation);
+    if chosen.is_none() {
+        tracing::warn!(wanted = report.preference, reason = report.reason, "no workspace backend works here");
+    }
+    Ok(chosen)
 }
 
 fn server_config(config: &Config, port: u16) -> ServerConfig {
@@ -179,9 +222,9 @@ async fn stay_alive(db: Arc<Db>, scheduler: Scheduler, mut lock: WorkerLock) {
     }
 }
 
-/// Opens and migrates a database.
-pub(crate) async fn open_database(database: &DatabaseUrl) -> Result<Db, Failure> {
-    Db::open(database, &DbOptions::default()).await.map_err(|error| {
+/// Opens a database.
+pub(crate) async fn open_database(database: &DatabaseUrl, older: OlderSchema) -> Result<Db, Failure> {
+    Db::open(database, &DbOptions { older, ..DbOptions::default() }).await.map_err(|error| {
         let mut what = error.to_string();
         let mut cause = std::error::Error::source(&error);
         while let Some(inner) = cause {
@@ -199,51 +242,6 @@ async fn open_tenant(db: &Arc<Db>, config: &Config) -> Result<Store, Failure> {
         created_at: now(),
     };
     Store::open(Arc::clone(db), &fresh).await.map_err(|error| Failure::new(format!("cannot open the tenant: {error}")))
-}
-
-/// The keys that the command line uses: made at the first start, registered again at each one.
-async fn local_keys(home: &Home, store: &Store) -> Result<CredentialsFile, Failure> {
-    let named = |id: &str| NamedKey { id: id.to_owned(), key: fresh_key() };
-    let known = home.credentials()?;
-    let file = known.clone().unwrap_or_else(|| CredentialsFile {
-        format: 1,
-        application_key: Some(named("local")),
-        management_key: Some(named("local-management")),
-    });
-    if known.is_none() {
-        home.write_credentials(&file)?;
-    }
-    let keys = [(&file.application_key, Role::Application), (&file.management_key, Role::Management)];
-    for (key, role) in keys {
-        if let Some(key) = key {
-            register(store, &key.id, role, &key.key).await?;
-        }
-    }
-    Ok(file)
-}
-
-/// The operator's management key, from a file that only the operator may read.
-async fn register_bootstrap(file: Option<&Path>, store: &Store) -> Result<(), Failure> {
-    let Some(path) = file else { return Ok(()) };
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| Failure::new(format!("NYLORUN_MANAGEMENT_KEY_FILE {}: {error}", path.display())))?;
-    let key = text.trim();
-    if !is_key(key) {
-        return Err(Failure::new(format!("NYLORUN_MANAGEMENT_KEY_FILE {}: not a key", path.display()))
-            .remedy("put 64 lower-case hexadecimal digits into it, and nothing else"));
-    }
-    register(store, "bootstrap", Role::Management, key).await
-}
-
-async fn register(store: &Store, id: &str, role: Role, key: &str) -> Result<(), Failure> {
-    let failed = |error: String| Failure::new(format!("cannot register the key {id}: {error}"));
-    let hash = sha256_hex(key.as_bytes());
-    let known = store.principal_get(id).await.map_err(|error| failed(error.to_string()))?;
-    if known.is_some_and(|known| known.token_hash == hash && known.role == role.as_str()) {
-        return Ok(());
-    }
-    let row = PrincipalRow { id: id.to_owned(), role: role.as_str().to_owned(), token_hash: hash, created_at: now() };
-    store.principal_put(&row).await.map_err(|error| failed(error.to_string()))
 }
 
 fn listen_failure(listen: SocketAddr, error: &std::io::Error) -> Failure {
@@ -265,6 +263,8 @@ fn workspace_manager(
         host_id: host_id.to_owned(),
         preference: config.sandbox.clone(),
         shell_command: ShellCommand { program: program.into(), args: vec!["internal-shell".into()] },
+        quota: config.workspace_quota,
+        max_live: config.workspaces_live,
         lifetime: Lifetime::Durable,
     };
     Ok(WorkspaceManager::new(manager, Arc::new(StoreWorkspaceLog::new(committer.clone()))))
@@ -272,16 +272,17 @@ fn workspace_manager(
 
 /// The built-in catalogue with the operator's additions.
 fn catalogue(file: Option<&Path>) -> Result<Arc<Catalogue>, Failure> {
-    let text = match file {
-        None => None,
-        Some(path) => Some(
-            std::fs::read_to_string(path)
-                .map_err(|error| Failure::new(format!("NYLORUN_MODELS_FILE {}: {error}", path.display())))?,
-        ),
+    const REMEDY: &str = "name a file in the form of data/models.json, or leave the variable out";
+    let Some(path) = file else {
+        let catalogue = Catalogue::load(None).map(Arc::new);
+        return catalogue.map_err(|error| Failure::new(format!("the model catalogue cannot be read: {error}")));
     };
-    let catalogue = Catalogue::load(text.as_deref())
-        .map_err(|error| Failure::new(format!("the model catalogue cannot be read: {error}")))?;
-    Ok(Arc::new(catalogue))
+    let failed = |error: &dyn std::fmt::Display| {
+        Failure::usage(format!("NYLORUN_MODELS_FILE={:?} cannot be used: {error}", path.display().to_string()))
+            .remedy(REMEDY)
+    };
+    let text = std::fs::read_to_string(path).map_err(|error| failed(&error))?;
+    Catalogue::load(Some(&text)).map(Arc::new).map_err(|error| failed(&error))
 }
 
 fn catalogue_of(catalogue: &Catalogue) -> Vec<CatalogueProvider> {

@@ -1,30 +1,67 @@
 //! The home directory: what is in it, who may read it, and that one process at a time serves from it
 //! (overview, Commands and files).
 
+mod privacy;
+
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use nylorun_keys::kek::KEK_FILE;
 use nylorun_store::db::{DatabaseUrl, HomeLock, HomeLockError};
 use serde::Serialize;
 
 use crate::cli::{CredentialsFile, Failure, HostFile, read_file};
+pub(crate) use privacy::{CREDENTIALS, DATABASE, Exposure, SecretFile};
 
 /// A home directory.
 #[derive(Clone, Debug)]
 pub(crate) struct Home(PathBuf);
 
 impl Home {
-    /// The directory, made with everything in it that is missing.
+    /// The directory, made with everything in it that is missing, and closed to others.
+    ///
+    /// # Errors
+    /// It cannot be made, belongs to somebody else, or is open to others and not ours to close.
     pub(crate) fn prepare(path: &Path) -> Result<Self, Failure> {
         let home = Self(path.to_owned());
+        if path.is_dir() && !home.is_ours()? {
+            privacy::refuse_open_folder(path)?;
+        }
         for folder in [path.to_owned(), home.tenant(), home.workspaces(), path.join("keys"), path.join("logs")] {
-            make_private_folder(&folder)
-                .map_err(|error| Failure::new(format!("cannot make {}: {error}", folder.display())))?;
+            privacy::keep_folder(&folder)?;
         }
         Ok(home)
+    }
+
+    /// Whether the directory was a home before, or may become one without taking it from somebody: what else is in it
+    /// is not ours to close.
+    fn is_ours(&self) -> Result<bool, Failure> {
+        let failed = |error| Failure::new(format!("cannot look into {}: {error}", self.0.display()));
+        for entry in fs::read_dir(&self.0).map_err(failed)? {
+            // A disk's own folder is on every fresh volume.
+            if entry.map_err(failed)?.file_name() != "lost+found" {
+                return Ok(self.tenant().is_dir());
+            }
+        }
+        Ok(true)
+    }
+
+    /// Refuses to go on while others may use a file that holds secrets. The vault key is checked where it is read.
+    ///
+    /// # Errors
+    /// The first such file, with what to do.
+    pub(crate) fn refuse_open_files(&self, database: &DatabaseUrl) -> Result<(), Failure> {
+        privacy::refuse_open_file(&self.credentials_path(), &CREDENTIALS)?;
+        let DatabaseUrl::Sqlite(path) = database else { return Ok(()) };
+        for end in ["", "-wal"] {
+            let mut file = path.clone().into_os_string();
+            file.push(end);
+            privacy::refuse_open_file(Path::new(&file), &DATABASE)?;
+        }
+        Ok(())
     }
 
     /// The directory of a server that was there before.
@@ -93,12 +130,22 @@ impl Home {
 
     /// The keys that the command line uses.
     pub(crate) fn credentials(&self) -> Result<Option<CredentialsFile>, Failure> {
-        read_file(&self.0.join("host-credentials.json"))
+        read_file(&self.credentials_path())
     }
 
     /// Keeps the keys that the command line uses.
     pub(crate) fn write_credentials(&self, file: &CredentialsFile) -> Result<(), Failure> {
-        write_private(&self.0.join("host-credentials.json"), file)
+        write_private(&self.credentials_path(), file)
+    }
+
+    /// Where the keys that the command line uses are.
+    pub(crate) fn credentials_path(&self) -> PathBuf {
+        self.0.join("host-credentials.json")
+    }
+
+    /// Where the vault key is.
+    pub(crate) fn vault_key(&self) -> PathBuf {
+        self.0.join(KEK_FILE)
     }
 }
 
@@ -107,15 +154,16 @@ fn is_dead(pid: u32) -> bool {
     pid.is_none_or(|pid| rustix::process::test_kill_process(pid).is_err())
 }
 
-fn make_private_folder(path: &Path) -> io::Result<()> {
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
-}
-
 /// Written beside and renamed, so that a reader never sees half of it; only its owner may read it.
 fn write_private(path: &Path, file: &impl Serialize) -> Result<(), Failure> {
     let write = || -> io::Result<()> {
         let beside = path.with_extension("new");
-        let mut out = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
+        // What a stopped write left may be open to others.
+        match fs::remove_file(&beside) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            Ok(()) | Err(_) => {}
+        }
+        let mut out = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
         out.write_all(serde_json::to_string_pretty(file)?.as_bytes())?;
         out.write_all(b"\n")?;
         out.sync_all()?;

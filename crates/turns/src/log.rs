@@ -1,0 +1,45 @@
+//! What operators read of turns in the server's log: ids and codes, never what somebody said.
+
+use nylorun_domain::change::SessionChange;
+use nylorun_domain::event::Payload;
+use nylorun_domain::id::WorkerId;
+use nylorun_domain::session::Session;
+
+/// A session was taken from an owner that is gone.
+pub(crate) fn takeover(session: &Session, dead: &WorkerId) {
+    let turn = session.active_turn_id.as_ref().map(|turn| turn.as_str()).unwrap_or_default();
+    let (session, epoch) = (session.id.as_str(), session.epoch);
+    tracing::info!(session, turn, epoch, from = dead.as_str(), "session taken over from an owner that is gone");
+}
+
+/// A change of a session was committed.
+pub(crate) fn committed(change: &SessionChange) {
+    let session = change.session.id.as_str();
+    for event in &change.events {
+        let turn = event.turn_id.as_ref().map(|turn| turn.as_str()).unwrap_or_default();
+        match &event.payload {
+            Payload::TurnFailed { code, .. } => tracing::info!(session, turn, code, "turn failed"),
+            // Somebody has to look: nothing goes on by itself.
+            Payload::EffectUncertain { effect_id, .. } => {
+                tracing::warn!(
+                    session,
+                    turn,
+                    effect = effect_id.as_str(),
+                    "effect uncertain: its turn waits to be settled"
+                );
+            }
+            Payload::EffectSettled { effect_id, outcome, .. } => {
+                let runs_again = outcome.is_none();
+                tracing::info!(session, turn, effect = effect_id.as_str(), runs_again, "effect settled");
+            }
+            Payload::CommandMessage { .. }
+            | Payload::TurnCompleted { .. }
+            | Payload::TurnCancelled { .. }
+            | Payload::MessageAssistant { .. }
+            | Payload::ModelFailed { .. }
+            | Payload::ToolCompleted { .. }
+            | Payload::TranscriptUpdated(_)
+            | Payload::Workspace(_) => {}
+        }
+    }
+}
