@@ -51,7 +51,14 @@ impl App {
                 };
                 Ok(message(session, Message { head, input: input.clone(), variant }, &stamp())?)
             }
-            CommandKind::Cancel { reason } => Ok(cancel(session, Cancel { head, reason: reason.clone() }, &stamp())),
+            CommandKind::Cancel { reason } => {
+                // Read after the row: a step that is committed in between changes the row, and this is decided again.
+                let effects = match &session.active_turn_id {
+                    Some(turn) => self.store().effect_list(&session.id, turn).await?,
+                    None => Vec::new(),
+                };
+                Ok(cancel(session, &effects, Cancel { head, reason: reason.clone() }, &stamp()))
+            }
             CommandKind::Approve { .. } | CommandKind::Respond { .. } => Err(Error::Conflict {
                 code: nylorun_wire::code::Code::RequestRejected,
                 message: "the session is not awaiting a response".to_owned(),

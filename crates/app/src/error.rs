@@ -114,6 +114,12 @@ impl From<Refusal> for Error {
             Refusal::Busy { active_turn_id } => {
                 Self::Conflict { code: Code::RequestRejected, message, active_turn: active_turn_id, details: None }
             }
+            Refusal::WorkspaceInUse { active_turn_id } => Self::Conflict {
+                code: Code::RequestRejected,
+                message,
+                active_turn: Some(active_turn_id),
+                details: None,
+            },
             Refusal::UnknownEffect(_) => Self::NotFound { message },
             Refusal::NotUncertain { .. } | Refusal::OnlyRetry(_) | Refusal::TurnEnded(_) => Self::conflict(message),
         }

@@ -29,7 +29,7 @@ use access::KeyWatches;
 pub use error::Error;
 pub use event::{Follower, Frame, HistoryPage};
 pub use nylorun_domain as domain;
-pub use nylorun_store::{SessionPlace, StoredEvent};
+pub use nylorun_store::{Effects, SessionPlace, StoredEvent};
 pub use session_list::{SessionQuery, SessionsFound};
 pub use tenant::Checks;
 

@@ -3,7 +3,7 @@
 use nylorun_domain::caller::Caller;
 use nylorun_domain::id::{AgentId, UserId};
 use nylorun_domain::session::Status;
-use nylorun_store::{ListedSession, SessionFilter, SessionPlace};
+use nylorun_store::{Effects, ListedSession, SessionFilter, SessionPlace};
 use nylorun_wire::session::Summary;
 
 use crate::{App, Error};
@@ -19,6 +19,8 @@ pub struct SessionQuery {
     pub environment: Option<String>,
     /// Only those of this person. For applications as themselves.
     pub owner: Option<UserId>,
+    /// Only those that have such effects.
+    pub effects: Effects,
 }
 
 /// A page of sessions.
@@ -31,9 +33,14 @@ pub struct SessionsFound {
 }
 
 impl App {
-    /// All sessions, newest first; a subject sees its own.
-    pub async fn session_list(&self, caller: &Caller, agent: Option<AgentId>) -> Result<Vec<Summary>, Error> {
-        let filter = SessionFilter { agent, owner: caller.only_owner().cloned(), status: None };
+    /// All sessions of an agent, or of all, with such effects, newest first; a subject sees its own.
+    pub async fn session_list(
+        &self,
+        caller: &Caller,
+        agent: Option<AgentId>,
+        effects: Effects,
+    ) -> Result<Vec<Summary>, Error> {
+        let filter = SessionFilter { agent, owner: caller.only_owner().cloned(), status: None, effects };
         let sessions = self.store().session_list(&filter).await?;
         Ok(sessions.into_iter().map(summary).collect())
     }
@@ -62,7 +69,7 @@ impl App {
         if query.environment.is_some() {
             return Ok(SessionsFound { sessions: Vec::new(), next: None });
         }
-        let filter = SessionFilter { agent: query.agent, owner, status: query.status };
+        let filter = SessionFilter { agent: query.agent, owner, status: query.status, effects: query.effects };
         let page = self.store().session_page(&filter, place, limit).await?;
         Ok(SessionsFound { sessions: page.sessions.into_iter().map(summary).collect(), next: page.next })
     }

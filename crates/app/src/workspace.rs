@@ -1,15 +1,14 @@
 //! A session's workspace tools, called by the application (api 2.5).
 
 use nylorun_domain::caller::Caller;
-use nylorun_domain::change::SessionChange;
-use nylorun_domain::event::{Payload, Source};
+use nylorun_domain::direct_call::{self, DirectCall, DirectCallChange};
 use nylorun_domain::id::SessionId;
 use nylorun_domain::json::Json;
 use nylorun_domain::tool::{ToolOutcome, WorkspaceTool};
 use nylorun_domain::workspace::WorkspaceKey;
 use nylorun_ports::abort::Abort;
 use nylorun_ports::workspaces::{WorkspaceAnswer, WorkspaceCall, WorkspaceOutcome};
-use nylorun_turns::stamp;
+use nylorun_turns::{Updated, now, stamp};
 
 use crate::{App, Error};
 
@@ -23,15 +22,8 @@ impl App {
         input: Json,
     ) -> Result<ToolOutcome, Error> {
         let session = self.session(caller, id).await?;
-        if let Some(turn) = session.active_turn_id {
-            return Err(Error::Conflict {
-                code: nylorun_wire::code::Code::RequestRejected,
-                message: "a turn is active: its tools have the workspace; wait for it to end, or cancel it".to_owned(),
-                active_turn: Some(turn),
-                details: None,
-            });
-        }
         let Some(spec) = session.workspace else { return Err(Error::not_found("The session has no sandbox")) };
+        let intent = self.direct_call_begin(id, tool, &input).await?;
         let call = WorkspaceCall {
             session_id: id.clone(),
             turn_id: None,
@@ -42,7 +34,7 @@ impl App {
             input,
         };
         let answer = self.parts().workspaces.call(call, Abort::never()).await;
-        self.record(id, &answer).await?;
+        self.direct_call_end(id, intent, &answer).await?;
         Ok(match answer.outcome {
             WorkspaceOutcome::Done(outcome) => outcome,
             WorkspaceOutcome::Uncertain { message } => ToolOutcome::failed("sandbox.uncertain", message),
@@ -50,19 +42,44 @@ impl App {
         })
     }
 
-    async fn record(&self, id: &SessionId, answer: &WorkspaceAnswer) -> Result<(), Error> {
-        if answer.events.is_empty() && answer.record.is_none() {
-            return Ok(());
+    /// Writes down that a call is about to run, when it may change something.
+    async fn direct_call_begin(
+        &self,
+        id: &SessionId,
+        tool: WorkspaceTool,
+        input: &Json,
+    ) -> Result<Option<DirectCall>, Error> {
+        let worker = self.parts().scheduler.worker();
+        let begun =
+            self.committer().update(id, |session| direct_call::begin(session, tool, input, worker, &stamp())).await?;
+        match begun {
+            Updated::Missing => Err(Error::session_not_found()),
+            Updated::Refused(refusal) => Err(refusal.into()),
+            Updated::Unchanged(_) => Ok(None),
+            Updated::Committed(change) => Ok(change.direct_calls.into_iter().find_map(|change| match change {
+                DirectCallChange::Begin(call) => Some(call),
+                DirectCallChange::End { .. } => None,
+            })),
         }
-        let updated = self.committer().update(id, |session| {
-            let mut change = SessionChange::of(session);
-            for event in &answer.events {
-                change.event(Source::Api, None, Payload::Workspace(event.clone()), &stamp());
-            }
-            change.workspaces.extend(answer.record.clone());
-            Ok::<_, std::convert::Infallible>(Some(change))
-        });
-        updated.await?;
-        Ok(())
+    }
+
+    async fn direct_call_end(
+        &self,
+        id: &SessionId,
+        intent: Option<DirectCall>,
+        answer: &WorkspaceAnswer,
+    ) -> Result<(), Error> {
+        let (mut events, workspace) = (answer.events.clone(), answer.record.as_ref());
+        let Some(call) = intent else {
+            let end = |session: &_| direct_call::end(session, None, events.clone(), workspace.cloned(), &stamp());
+            self.committer().update(id, |session| Ok::<_, std::convert::Infallible>(end(session))).await?;
+            return Ok(());
+        };
+        match &answer.outcome {
+            WorkspaceOutcome::Uncertain { .. } => events.push(direct_call::lost(&call, now())),
+            WorkspaceOutcome::Done(_) | WorkspaceOutcome::Aborted => {}
+        }
+        // If this fails, the intent stays, and the next process says that nobody knows what became of the call.
+        Ok(self.committer().direct_call_end(&call, &events, workspace).await?)
     }
 }

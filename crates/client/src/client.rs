@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::health::{Health, Ready};
 use crate::http::{Call, Http};
 use crate::key::Key;
-use crate::session::{OpenSession, Session, SessionFilter, SessionPage, SessionStatus, SessionView};
+use crate::session::{Effects, OpenSession, Session, SessionFilter, SessionPage, SessionStatus, SessionView};
 
 /// A connection to a server's Runtime API. Cheap to clone; clones share connections.
 #[derive(Clone)]
@@ -91,17 +91,22 @@ impl Client {
 
     /// One page of sessions, newest first: `GET /v1/sessions` (api 1.10). It may hold fewer than the limit, also
     /// where more follow: only a page without `next_cursor` is the last. A server without pages gives all sessions at
-    /// once, and the filter is applied here.
+    /// once, and the filter is applied here, but for `effects`, which only a server can choose by.
     ///
     /// # Errors
     /// 400 `cursor_mismatch` when the filter is another than that of the page before.
     pub async fn sessions(&self, filter: &SessionFilter) -> Result<SessionPage, Error> {
+        let uncertain = match filter.effects {
+            Effects::Any => None,
+            Effects::Uncertain => Some("true"),
+        };
         let call = Call::get(&["v1", "sessions"])
             .query("limit", Some(filter.limit.to_string()))
             .query("cursor", filter.cursor.as_deref())
             .query("agentId", filter.agent_id.as_deref())
             .query("status", filter.status.as_ref().map(SessionStatus::as_str))
-            .query("ownerUserId", filter.owner_user_id.as_deref());
+            .query("ownerUserId", filter.owner_user_id.as_deref())
+            .query("uncertain", uncertain);
         let mut page: SessionPage = self.http.json(&call).await?;
         page.sessions.retain(|session| filter.leaves(session));
         Ok(page)

@@ -35,8 +35,8 @@ pub use id::uuid_v4;
 pub use key::{InvalidKey, Key};
 pub use model::{ModelAuth, ModelChoice, ModelView, ProviderModel, ProviderModels, ProviderView, SetModel};
 pub use session::{
-    Environment, InlineEnvironment, OpenSession, Session, SessionFilter, SessionPage, SessionStatus, SessionSummary,
-    SessionView, UncertainEffect,
+    Effects, Environment, InlineEnvironment, OpenSession, Session, SessionFilter, SessionPage, SessionStatus,
+    SessionSummary, SessionView, UncertainEffect,
 };
 pub use sse::{FrameTooLarge, MAX_FRAME_CHARS};
 pub use tenant::{Counts, KeyPut, KeyView, Seed, SeedAnswer, TenantClient, TenantStatus};

@@ -229,9 +229,22 @@ pub struct SessionFilter {
     pub status: Option<SessionStatus>,
     /// Only of this person; not for a key that acts for a person itself.
     pub owner_user_id: Option<String>,
+    /// Only with such effects.
+    pub effects: Effects,
+}
+
+/// Which effects a listed session has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Effects {
+    /// Any, or none.
+    #[default]
+    Any,
+    /// One at least whose outcome is unknown, of whatever turn.
+    Uncertain,
 }
 
 impl SessionFilter {
+    /// Whether a listed session belongs to the list, as far as it says so itself: it does not tell its effects.
     pub(crate) fn leaves(&self, session: &SessionSummary) -> bool {
         self.agent_id.as_ref().is_none_or(|agent| *agent == session.agent_id)
             && self.status.as_ref().is_none_or(|status| *status == session.status)

@@ -1,6 +1,7 @@
 //! What one transaction does to a session, as data: state, events, journal, outbox and ledger change together or not at
 //! all.
 
+use crate::direct_call::DirectCallChange;
 use crate::effect::{EffectKind, EffectOutcome, EffectStatus};
 use crate::event::{Event, Payload, Source};
 use crate::id::{CallId, EffectId, EventId, InvocationId, SessionId, TurnId};
@@ -37,6 +38,8 @@ pub struct SessionChange {
     pub usage: Vec<UsageRow>,
     /// Records of workspaces, as they are now.
     pub workspaces: Vec<WorkspaceRecord>,
+    /// Calls of the application that begin or end.
+    pub direct_calls: Vec<DirectCallChange>,
 }
 
 impl SessionChange {
@@ -53,6 +56,7 @@ impl SessionChange {
             wake: WakeChange::Keep,
             usage: Vec::new(),
             workspaces: Vec::new(),
+            direct_calls: Vec::new(),
         }
     }
 
@@ -128,6 +132,8 @@ pub struct EffectTool {
     pub name: String,
     /// The capability that declares it.
     pub capability_id: String,
+    /// What it is about ([`crate::tool::WorkspaceTool::subject`]), while it may become uncertain.
+    pub subject: Option<String>,
 }
 
 /// One change of the journal.
@@ -149,10 +155,10 @@ pub enum EffectChange {
         /// What is known.
         error: String,
     },
-    /// Everything that a cancelled turn still had running becomes uncertain.
-    AbandonTurn {
-        /// The turn.
-        turn_id: TurnId,
+    /// The effect is given up: its turn ended without it, and it cannot have changed anything.
+    Cancel {
+        /// The effect.
+        id: EffectId,
     },
     /// The outcomes of an ended turn are dropped: the record has them.
     SlimTurn {

@@ -100,6 +100,17 @@ pub enum ToolTarget {
 }
 
 impl ToolRequest {
+    /// What the call is about, if it is one that becomes uncertain when its answer is lost.
+    pub fn subject_in_doubt(&self) -> Option<String> {
+        match self.target {
+            ToolTarget::Workspace(tool) if !tool.is_read_only() => tool.subject(&self.input),
+            ToolTarget::Workspace(_)
+            | ToolTarget::Unavailable
+            | ToolTarget::UnknownTool
+            | ToolTarget::MalformedInput => None,
+        }
+    }
+
     /// The outcome of a call that is never carried out: it is recorded at the call's intent (engine a.10).
     pub fn refusal(&self) -> Option<ToolOutcome> {
         let name = &self.tool_name;

@@ -1,5 +1,6 @@
 //! Events of a session's record (api 4). What they look like on the wire is `wire::event`'s business.
 
+use crate::change::EffectTool;
 use crate::effect::EffectOutcome;
 use crate::id::{CallId, EffectId, EventId, InvocationId, SessionId, TurnId};
 use crate::json::{Json, Text};
@@ -112,6 +113,10 @@ pub enum Payload {
     EffectUncertain {
         /// The effect.
         effect_id: EffectId,
+        /// The call's own id.
+        invocation_id: InvocationId,
+        /// Of a tool call: which.
+        tool: Option<EffectTool>,
         /// What is known.
         message: String,
     },

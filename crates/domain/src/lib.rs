@@ -5,6 +5,7 @@
 pub mod caller;
 pub mod change;
 pub mod check;
+pub mod direct_call;
 pub mod effect;
 pub mod event;
 pub mod grammar;

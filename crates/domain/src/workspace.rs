@@ -120,11 +120,23 @@ pub enum WorkspaceEvent {
         exit_code: Option<i64>,
         /// Whether the command was killed, at its time limit or by a cancel.
         killed: bool,
-        /// `completed` or `failed`.
-        outcome: &'static str,
+        /// How it ended.
+        outcome: ExecOutcome,
         /// A failure's code.
         code: Option<String>,
-        /// How long it took, in milliseconds.
+        /// How long it took, in milliseconds. Of a call whose end nobody saw: how long ago it began.
         duration_ms: i64,
     },
+}
+
+words! {
+    /// How a call in a workspace ended.
+    ExecOutcome {
+        /// It ran. A command that exited non-zero also ran.
+        Completed = "completed",
+        /// It refused its input, could not run, or was killed.
+        Failed = "failed",
+        /// Its answer was lost: it may or may not have happened.
+        Uncertain = "uncertain",
+    }
 }

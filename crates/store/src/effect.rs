@@ -12,20 +12,20 @@ use crate::session::unknown_word;
 use crate::{Store, StoreError, params};
 
 const INSERT: &str = "INSERT INTO effects (session_id, id, turn_id, segment, kind, invocation_id, call_id, tool_name, \
-     capability_id, request_hash, status, outcome, error) VALUES";
-const COLUMNS: usize = 13;
-const COMPLETE: &str =
-    "UPDATE effects SET status = 'completed', outcome = $1, error = NULL WHERE session_id = $2 AND id = $3";
+     capability_id, subject, request_hash, status, outcome, error) VALUES";
+const COLUMNS: usize = 14;
+// What a call is about is only told while nobody knows what became of it; the record has it anyway.
+const COMPLETE: &str = "UPDATE effects SET status = 'completed', outcome = $1, error = NULL, subject = NULL \
+     WHERE session_id = $2 AND id = $3";
 const UNCERTAIN: &str = "UPDATE effects SET status = 'uncertain', error = $1 WHERE session_id = $2 AND id = $3";
-const ABANDON: &str = "UPDATE effects SET status = 'uncertain', error = $1 \
-     WHERE session_id = $2 AND turn_id = $3 AND status = 'invoking'";
+const CANCEL: &str = "UPDATE effects SET status = 'cancelled' WHERE session_id = $1 AND id = $2";
 const SLIM: &str = "UPDATE effects SET outcome = NULL WHERE session_id = $1 AND turn_id = $2 AND outcome IS NOT NULL";
 const FORGET: &str = "DELETE FROM effects WHERE session_id = $1 AND id = $2";
 macro_rules! select {
     ($rest:literal) => {
         concat!(
             "SELECT session_id, id, turn_id, segment, kind, invocation_id, call_id, tool_name, capability_id, \
-             request_hash, status, outcome, error FROM effects WHERE ",
+             request_hash, status, outcome, error, subject FROM effects WHERE ",
             $rest
         )
     };
@@ -36,7 +36,7 @@ const UNCERTAIN_OF: &str = select!("session_id = $1 AND status = 'uncertain' ORD
 const COUNT_UNCERTAIN: &str = "SELECT count(*) FROM effects WHERE status = 'uncertain'";
 
 pub(crate) const SQL: &[&str] =
-    &[COMPLETE, UNCERTAIN, ABANDON, SLIM, FORGET, OF_TURN, GET, UNCERTAIN_OF, COUNT_UNCERTAIN];
+    &[COMPLETE, UNCERTAIN, CANCEL, SLIM, FORGET, OF_TURN, GET, UNCERTAIN_OF, COUNT_UNCERTAIN];
 
 /// Multi-row inserts are made at run time; the test prepares some of them.
 pub(crate) fn insert_sql(rows: usize) -> String {
@@ -74,7 +74,6 @@ pub(crate) fn apply(session: &SessionId, changes: &[EffectChange]) -> Vec<Statem
 }
 
 fn statements(session: &SessionId, change: &EffectChange) -> Vec<Statement> {
-    const ABANDONED: &str = "the turn was cancelled while it ran";
     match change {
         EffectChange::Insert(rows) => insert_rows(INSERT, COLUMNS, rows.iter().map(insert_params).collect()),
         EffectChange::Complete { id, outcome } => {
@@ -84,9 +83,7 @@ fn statements(session: &SessionId, change: &EffectChange) -> Vec<Statement> {
         EffectChange::Uncertain { id, error } => {
             vec![Statement::any(UNCERTAIN, params![error.as_str(), session.as_str(), id.as_str()])]
         }
-        EffectChange::AbandonTurn { turn_id } => {
-            vec![Statement::any(ABANDON, params![ABANDONED, session.as_str(), turn_id.as_str()])]
-        }
+        EffectChange::Cancel { id } => vec![Statement::any(CANCEL, params![session.as_str(), id.as_str()])],
         EffectChange::SlimTurn { turn_id } => {
             vec![Statement::any(SLIM, params![session.as_str(), turn_id.as_str()])]
         }
@@ -106,6 +103,7 @@ fn insert_params(row: &EffectRow) -> Vec<Val> {
         tool.map(|tool| tool.call_id.as_str()),
         tool.map(|tool| tool.name.as_str()),
         tool.map(|tool| tool.capability_id.as_str()),
+        tool.and_then(|tool| tool.subject.as_deref()),
         row.request_hash.as_str(),
         row.status.as_str(),
         row.outcome.as_ref().map(|outcome| outcome::to_value(outcome).to_json().as_str().to_owned()),
@@ -119,6 +117,7 @@ fn read(row: &Row) -> Result<EffectRow, StoreError> {
             call_id: CallId::from_trusted(call_id),
             name: name.to_owned(),
             capability_id: capability_id.to_owned(),
+            subject: row.opt_text(13)?.map(str::to_owned),
         }),
         _ => None,
     };

@@ -8,6 +8,7 @@ mod migrate;
 
 mod agent;
 mod command;
+mod direct_call;
 mod effect;
 mod event;
 mod rows;
@@ -28,7 +29,7 @@ pub use db::{Counts, Db, DbError, OpenError, WriteError};
 pub use event::StoredEvent;
 pub use migrate::schema_version;
 pub use session::STALE_SESSION;
-pub use session_list::{ListedSession, SessionFilter, SessionPage, SessionPlace};
+pub use session_list::{Effects, ListedSession, SessionFilter, SessionPage, SessionPlace};
 pub use tenant::{NO_PROVIDER, NewTenant, PrincipalRow, ProviderRow, SealedColumns, TENANT_CREATED_AT, TENANT_NAME};
 
 /// The setting that makes the fixture model answer, `true`.
@@ -70,6 +71,7 @@ pub fn all_sql() -> Vec<String> {
     let fixed = [
         agent::SQL,
         command::SQL,
+        direct_call::SQL,
         effect::SQL,
         event::SQL,
         session::SQL,

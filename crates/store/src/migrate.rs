@@ -34,6 +34,12 @@ const MIGRATIONS: &[Migration] = &[
         sqlite: include_str!("../migrations/sqlite/0002_session_lists.sql"),
         postgres: include_str!("../migrations/postgres/0002_session_lists.sql"),
     },
+    Migration {
+        version: 3,
+        name: "calls_in_doubt",
+        sqlite: include_str!("../migrations/sqlite/0003_calls_in_doubt.sql"),
+        postgres: include_str!("../migrations/postgres/0003_calls_in_doubt.sql"),
+    },
 ];
 
 /// The newest schema version that this build knows.

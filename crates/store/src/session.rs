@@ -12,7 +12,8 @@ use nylorun_domain::workspace::WorkspaceSpec;
 
 use crate::db::{DbError, Guard, Row, Statement, Val};
 use crate::{
-    Store, StoreError, StoredEvent, WriteError, agent, command, effect, event, params, usage, wake, workspace,
+    Store, StoreError, StoredEvent, WriteError, agent, command, direct_call, effect, event, params, usage, wake,
+    workspace,
 };
 
 /// The session's row is not as it was when the change was decided: load it again and decide again.
@@ -89,6 +90,7 @@ fn statements(change: &SessionChange, events: &[Arc<StoredEvent>]) -> Vec<Statem
     statements.extend(wake::apply(id, &change.wake));
     statements.extend(usage::insert(&change.usage));
     statements.extend(change.workspaces.iter().map(workspace::upsert));
+    statements.extend(change.direct_calls.iter().map(|call| direct_call::apply(id, call)));
     statements
 }
 

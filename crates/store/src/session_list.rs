@@ -45,10 +45,14 @@ const STOPPED_OF_USER: &str = list!(
 const LIVE: &str = list!("AND status IN ('runnable', 'running') AND status = $4 ORDER BY created_at + 0");
 const LIVE_OF_AGENT: &str =
     list!("AND status IN ('runnable', 'running') AND status = $4 AND agent_id || '' = $5 ORDER BY created_at + 0");
+// Few sessions have such effects at a time, whatever the number of all: the index of uncertain effects names them, and
+// they are sorted.
+const UNCERTAIN: &str =
+    list!("AND id IN (SELECT session_id FROM effects WHERE status = 'uncertain') ORDER BY created_at + 0");
 
 /// Every statement of this file, for the test that prepares them.
 pub(crate) const SQL: &[&str] =
-    &[ALL, OF_AGENT, OF_USER, STOPPED, STOPPED_OF_AGENT, STOPPED_OF_USER, LIVE, LIVE_OF_AGENT];
+    &[ALL, OF_AGENT, OF_USER, STOPPED, STOPPED_OF_AGENT, STOPPED_OF_USER, LIVE, LIVE_OF_AGENT, UNCERTAIN];
 
 /// Which sessions a list shows; each part narrows it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -59,6 +63,18 @@ pub struct SessionFilter {
     pub owner: Option<UserId>,
     /// Only those in this status.
     pub status: Option<Status>,
+    /// Only those that have such effects.
+    pub effects: Effects,
+}
+
+/// Which effects a listed session has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Effects {
+    /// Any, or none.
+    #[default]
+    Any,
+    /// One at least of which nobody knows whether it happened, of whatever turn.
+    Uncertain,
 }
 
 /// A session as a list shows it.
@@ -148,6 +164,7 @@ impl Store {
 }
 
 impl SessionFilter {
+    /// Whether the filter leaves a session that has such effects: its row does not tell them, so the statement chooses.
     fn leaves(&self, session: &ListedSession) -> bool {
         self.agent.as_ref().is_none_or(|agent| *agent == session.agent_id)
             && self.owner.as_ref().is_none_or(|owner| *owner == session.owner_user_id)
@@ -172,6 +189,17 @@ struct Way<'a> {
 
 impl<'a> Way<'a> {
     fn of(filter: &'a SessionFilter) -> Self {
+        match filter.effects {
+            Effects::Any => Self::along_sessions(filter),
+            Effects::Uncertain => {
+                let SessionFilter { agent, owner, status, effects: _ } = filter;
+                let is_exact = agent.is_none() && owner.is_none() && status.is_none();
+                Self { sql: UNCERTAIN, fixed: Vec::new(), is_exact }
+            }
+        }
+    }
+
+    fn along_sessions(filter: &'a SessionFilter) -> Self {
         let (agent, owner) = (filter.agent.as_ref().map(AgentId::as_str), filter.owner.as_ref().map(UserId::as_str));
         let kind = filter.status.map(|status| (StatusKind::of(status), status.as_str()));
         let (sql, fixed, is_exact) = match (kind, owner, agent) {

@@ -8,6 +8,7 @@ mod begun;
 mod clock;
 mod committer;
 mod core;
+mod direct_call;
 mod live;
 mod load;
 mod log;

@@ -9,6 +9,7 @@ use nylorun_store::{StoreError, WriteError};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use crate::clock::now;
+use crate::direct_call::end_lost_calls;
 use crate::scheduler::Scheduler;
 
 const SWEEP_EVERY: Duration = Duration::from_secs(5);
@@ -39,6 +40,7 @@ pub async fn run_sweeps(scheduler: Scheduler, maintenance: Vec<Arc<dyn Maintenan
             report("heartbeat", heartbeat(&scheduler).await);
             last_heartbeat = Some(Instant::now());
         }
+        report("direct calls", end_lost_calls(scheduler.committer(), scheduler.worker()).await);
         report("outbox", redeliver(&scheduler, grace_ms).await);
         grace_ms = WAKE_GRACE_MS;
         if is_due(last_orphans, ORPHANS_EVERY) {

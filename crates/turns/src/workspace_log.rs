@@ -28,7 +28,9 @@ impl StoreWorkspaceLog {
             }
             let mut update = SessionChange::of(session);
             let payload = Payload::Workspace(change.event.clone());
-            update.event(Source::Loop, change.turn_id.clone(), payload, &stamp());
+            // It is true of the workspace whatever became of the turn, but a turn's end is the last that it says.
+            let turn_id = change.turn_id.clone().filter(|turn| session.active_turn_id.as_ref() == Some(turn));
+            update.event(Source::Loop, turn_id, payload, &stamp());
             update.workspaces.push(change.record.clone());
             Ok(Some(update))
         });

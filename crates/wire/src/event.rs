@@ -1,11 +1,12 @@
 //! The event envelope `nylorun.event/2` and its payloads (api 4). The record holds the newer names `environment.*`.
 
+use nylorun_domain::change::EffectTool;
 use nylorun_domain::effect::EffectOutcome;
 use nylorun_domain::event::{Event, Payload};
 use nylorun_domain::id::{InvocationId, TenantId};
 use nylorun_domain::json::{Json, Value, parse};
 use nylorun_domain::model::{Candidate, ToolCall, ToolInput, Usage};
-use nylorun_domain::tool::ToolOutcome;
+use nylorun_domain::tool::{ToolOutcome, WorkspaceTool};
 use nylorun_domain::transcript::{Edit, Input};
 use nylorun_domain::workspace::WorkspaceEvent;
 
@@ -95,9 +96,13 @@ fn write_payload(out: &mut Object<'_>, payload: &Payload) {
             out.str("toolName", tool_name);
             write_tool_outcome(out, outcome);
         }
-        Payload::EffectUncertain { effect_id, message } => {
+        Payload::EffectUncertain { effect_id, invocation_id, tool, message } => {
             out.str("effectId", effect_id.as_str());
             out.str("message", message);
+            out.str("invocationId", invocation_id.as_str());
+            if let Some(tool) = tool {
+                write_call_in_doubt(out, tool);
+            }
         }
         Payload::EffectSettled { request_id, idempotency_key, effect_id, outcome } => {
             write_command(out, request_id, idempotency_key);
@@ -106,6 +111,16 @@ fn write_payload(out: &mut Object<'_>, payload: &Payload) {
         }
         Payload::TranscriptUpdated(edit) => write_edit(out, edit),
         Payload::Workspace(event) => write_workspace(out, event),
+    }
+}
+
+/// Which call it is: the catalogue leaves room for more members than `effectId` and `message` (api 4.1).
+fn write_call_in_doubt(out: &mut Object<'_>, tool: &EffectTool) {
+    out.str("callId", tool.call_id.as_str());
+    out.str("capabilityId", &tool.capability_id);
+    out.str("toolName", &tool.name);
+    if let Some(workspace_tool) = WorkspaceTool::from_wire(&tool.name) {
+        out.optional(workspace_tool.subject_name(), tool.subject.as_deref());
     }
 }
 
@@ -215,7 +230,7 @@ fn write_workspace(out: &mut Object<'_>, event: &WorkspaceEvent) {
                 out.int("exitCode", *exit_code);
             }
             out.flag("killed", *killed);
-            out.str("outcome", outcome);
+            out.str("outcome", outcome.as_str());
             out.optional("code", code.as_deref());
             out.int("durationMs", *duration_ms);
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use nylorun_client::{
-    Command, Environment, Error, Key, ModelAuth, ModelChoice, OpenSession, PROTOCOL, Seed, SessionFilter,
+    Command, Effects, Environment, Error, Key, ModelAuth, ModelChoice, OpenSession, PROTOCOL, Seed, SessionFilter,
     SessionStatus, SetModel, Settle, Settlement,
 };
 use serde_json::{Value, json};
@@ -232,6 +232,7 @@ fn second_page_of_one() -> SessionFilter {
         agent_id: Some("a b".into()),
         status: Some(SessionStatus::Paused),
         owner_user_id: Some("o".into()),
+        effects: Effects::Any,
     }
 }
 
@@ -253,4 +254,12 @@ async fn sessions_are_filtered_here_where_the_server_has_no_pages() {
     let page = stub.client().sessions(&second_page_of_one()).await.unwrap();
     let ids: Vec<&str> = page.sessions.iter().map(|session| session.id.as_str()).collect();
     assert_eq!((ids, page.next_cursor), (vec!["1", "5"], None));
+}
+
+#[tokio::test]
+async fn sessions_with_unknown_outcomes_are_asked_for() {
+    let stub = answering(200, some_sessions()).await;
+    stub.client().sessions(&SessionFilter { effects: Effects::Uncertain, ..second_page_of_one() }).await.unwrap();
+    let query = "limit=1&cursor=c%2B%2F%3D&agentId=a+b&status=paused&ownerUserId=o&uncertain=true";
+    assert_eq!(last(&stub).0, format!("GET /v1/sessions?{query}"));
 }

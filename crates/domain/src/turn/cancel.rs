@@ -1,7 +1,8 @@
 //! A cancel is decided whole by its own transaction (decisions, Cancel).
 
 use super::CommandHead;
-use crate::change::{EffectChange, SessionChange, Stamp, WakeChange};
+use super::doubt::abandon;
+use crate::change::{EffectChange, EffectRow, SessionChange, Stamp, WakeChange};
 use crate::event::{Payload, Source};
 use crate::json::Text;
 use crate::session::{Session, Status};
@@ -15,11 +16,16 @@ pub struct Cancel {
     pub reason: Option<Text>,
 }
 
-/// Cancels the active turn, if there is one: the session is as at the turn's start, and what was running is uncertain.
-/// What an owner reports afterwards is refused by the row's revision.
-pub fn cancel(session: &Session, cancel: Cancel, stamp: &Stamp<'_>) -> SessionChange {
+/// Cancels the active turn, if there is one: the session is as at the turn's start, and what was running and may have
+/// changed something outside is uncertain. `effects` are the rows of that turn. What an owner reports afterwards is
+/// refused by the row's revision.
+pub fn cancel(session: &Session, effects: &[EffectRow], cancel: Cancel, stamp: &Stamp<'_>) -> SessionChange {
+    // Whether a call had begun or still waited in its workspace's lane, only the process that runs it knows.
+    const MESSAGE: &str = "the turn was cancelled before its outcome was recorded";
     let turn_id = session.active_turn_id.clone();
     let mut change = SessionChange::of(session);
+    // Before the turn's end, which is the last that a turn says of itself (api 4.3).
+    abandon(&mut change, effects, MESSAGE, stamp);
     let payload = Payload::TurnCancelled { reason: cancel.reason };
     let seq = change.event(Source::Api, turn_id.clone(), payload, stamp);
     // The answer of a cancel names no turn (api 2.4).
@@ -31,7 +37,6 @@ pub fn cancel(session: &Session, cancel: Cancel, stamp: &Stamp<'_>) -> SessionCh
     change.session.turn_manifest_hash = None;
     if let Some(turn_id) = turn_id {
         change.session.last_turn_id = Some(turn_id.clone());
-        change.effects.push(EffectChange::AbandonTurn { turn_id: turn_id.clone() });
         change.effects.push(EffectChange::SlimTurn { turn_id });
         change.wake = WakeChange::Clear;
     }

@@ -4,6 +4,7 @@
 //! ends its waits.
 
 mod cancel;
+mod doubt;
 mod message;
 mod settle;
 mod step;
@@ -53,6 +54,12 @@ pub enum Refusal {
     Busy {
         /// The turn.
         active_turn_id: Option<TurnId>,
+    },
+    /// A turn has the workspace.
+    #[error("a turn is active: its tools have the workspace; wait for it to end, or cancel it")]
+    WorkspaceInUse {
+        /// The turn.
+        active_turn_id: TurnId,
     },
     /// No such effect in this session.
     #[error("the session has no effect {0}")]

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::doubt::{abandon, doubt};
 use super::message::wake;
 use crate::change::{EffectChange, EffectRow, EffectTool, SessionChange, Stamp, WakeReason};
 use crate::effect::{Effect, EffectOutcome, EffectRequest, EffectStatus};
@@ -114,9 +115,7 @@ impl Step {
         match report.result {
             EffectResult::Value(outcome) => self.complete(turn, row, outcome, keep, stamp),
             EffectResult::Lost { message } => {
-                self.change.effects.push(EffectChange::Uncertain { id: row.id.clone(), error: message.clone() });
-                let payload = Payload::EffectUncertain { effect_id: row.id.clone(), message };
-                self.change.event(Source::Loop, Some(turn.clone()), payload, stamp);
+                doubt(&mut self.change, &row, &message, stamp);
                 self.journal.rows.insert(row.id.clone(), EffectRow { status: EffectStatus::Uncertain, ..row });
             }
         }
@@ -207,6 +206,7 @@ impl Step {
                 call_id: tool.call_id.clone(),
                 name: tool.tool_name.clone(),
                 capability_id: tool.capability_id.clone(),
+                subject: tool.subject_in_doubt(),
             }),
         };
         EffectRow {
@@ -226,6 +226,10 @@ impl Step {
 
     /// The settle table (engine b.4).
     fn settle(&mut self, turn: &TurnId, output: &TurnOutput, stamp: &Stamp<'_>) {
+        match output.end {
+            TurnEnd::Uncertain => {}
+            TurnEnd::Completed { .. } | TurnEnd::Failed { .. } => self.abandon_rest(stamp),
+        }
         for edit in &output.edits {
             self.change.event(Source::Loop, Some(turn.clone()), Payload::TranscriptUpdated(edit.clone()), stamp);
         }
@@ -249,6 +253,14 @@ impl Step {
         session.turn_manifest_hash = None;
         self.change.event(Source::Loop, Some(turn.clone()), payload, stamp);
         self.slim_turn(turn);
+    }
+
+    /// A turn that ran out of time, or that this program cannot go on with, may end while effects are in flight.
+    fn abandon_rest(&mut self, stamp: &Stamp<'_>) {
+        const MESSAGE: &str = "the turn ended before its outcome was recorded";
+        let mut rest: Vec<&EffectRow> = self.journal.rows.values().collect();
+        rest.sort_by(|one, other| one.id.cmp(&other.id));
+        abandon(&mut self.change, rest, MESSAGE, stamp);
     }
 
     /// The turn waits, unless somebody settled its effects while others were still running.
@@ -288,6 +300,8 @@ fn outcome_payload(row: &EffectRow, outcome: EffectOutcome) -> Payload {
         },
         (EffectOutcome::Tool(_), None) => Payload::EffectUncertain {
             effect_id: row.id.clone(),
+            invocation_id,
+            tool: None,
             message: "the journal does not name the tool of this outcome".to_owned(),
         },
     }

@@ -1,8 +1,8 @@
 //! Taking a session: lease, epoch, and what the owner before left running (engine b.4; decisions, Takeover).
 
-use crate::change::{EffectChange, EffectRow, SessionChange, Stamp, WakeChange};
-use crate::effect::{EffectStatus, may_run_again};
-use crate::event::{Payload, Source};
+use super::doubt::doubt;
+use crate::change::{EffectRow, SessionChange, Stamp, WakeChange};
+use crate::effect::EffectStatus;
 use crate::id::WorkerId;
 use crate::session::{Session, Status};
 
@@ -70,16 +70,13 @@ pub fn release(session: &Session, effects: &[EffectRow], stamp: &Stamp<'_>) -> S
 /// Marks what was running and may not simply run again. Answers whether the turn has an uncertain effect.
 fn mark_uncertain(change: &mut SessionChange, effects: &[EffectRow], stamp: &Stamp<'_>) -> bool {
     const MESSAGE: &str = "the process that ran it ended before its outcome was recorded";
-    let turn_id = change.session.active_turn_id.clone();
     let mut uncertain = false;
     for effect in effects {
         match effect.status {
             EffectStatus::Uncertain => uncertain = true,
             EffectStatus::Invoking if !effect.may_run_again() => {
                 uncertain = true;
-                change.effects.push(EffectChange::Uncertain { id: effect.id.clone(), error: MESSAGE.to_owned() });
-                let payload = Payload::EffectUncertain { effect_id: effect.id.clone(), message: MESSAGE.to_owned() };
-                change.event(Source::Loop, turn_id.clone(), payload, stamp);
+                doubt(change, effect, MESSAGE, stamp);
             }
             EffectStatus::Invoking
             | EffectStatus::Queued
@@ -89,11 +86,4 @@ fn mark_uncertain(change: &mut SessionChange, effects: &[EffectRow], stamp: &Sta
         }
     }
     uncertain
-}
-
-impl EffectRow {
-    /// Whether this effect may simply run again when its answer was lost.
-    pub fn may_run_again(&self) -> bool {
-        may_run_again(self.kind, self.tool.as_ref().map(|tool| tool.name.as_str()))
-    }
 }

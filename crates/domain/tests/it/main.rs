@@ -2,6 +2,7 @@
 #![expect(clippy::expect_used, clippy::panic, reason = "a helper of a test fails by panicking, as the test does")]
 
 mod check;
+mod direct_call;
 mod json;
 mod json_properties;
 mod manifest;

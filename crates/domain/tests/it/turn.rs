@@ -19,7 +19,7 @@ use nylorun_domain::turn::{
 };
 use nylorun_domain::usage::Repetition;
 
-fn session(status: Status) -> Session {
+pub(crate) fn session(status: Status) -> Session {
     let is_active = !status.accepts_message();
     Session {
         id: SessionId::from_trusted("s"),
@@ -51,7 +51,7 @@ fn session(status: Status) -> Session {
     }
 }
 
-fn turn() -> TurnId {
+pub(crate) fn turn() -> TurnId {
     TurnId::from_trusted("t")
 }
 
@@ -87,7 +87,7 @@ fn effect(id: &str, name: &str, target: ToolTarget) -> Effect {
             call_id: CallId::from_trusted(format!("call-{id}")),
             tool_name: name.into(),
             capability_id: "c".into(),
-            input: Json::from_trusted("{}"),
+            input: Json::from_trusted(format!(r#"{{"command":"run {id}","path":"at {id}"}}"#)),
             target,
         }),
         request_hash: format!("hash-{id}"),
@@ -188,15 +188,85 @@ fn a_message_begins_a_turn_only_where_none_is_active() {
 fn a_cancel_is_always_taken_and_leaves_nothing_running() {
     for status in Status::ALL {
         let before = Session { owner: Some(worker()), ..session(*status) };
-        let change = decide(|stamp| cancel(&before, Cancel { head: head("k"), reason: None }, stamp));
+        let change = decide(|stamp| cancel(&before, &[], Cancel { head: head("k"), reason: None }, stamp));
         assert_sound(&before, &change);
         assert_eq!(kinds(&change), ["cancelled"]);
         assert_eq!(change.events[0].turn_id, before.active_turn_id);
         let after = &change.session;
         assert_eq!((after.status, &after.active_turn_id, &after.owner), (Status::Cancelled, &None, &None));
-        let abandons = change.effects.contains(&EffectChange::AbandonTurn { turn_id: turn() });
-        assert_eq!(abandons, before.active_turn_id.is_some(), "{status:?}");
+        let slims: &[EffectChange] = match before.active_turn_id {
+            Some(turn_id) => &[EffectChange::SlimTurn { turn_id }],
+            None => &[],
+        };
+        assert_eq!(change.effects, slims, "{status:?}");
     }
+}
+
+/// One effect of each sort in flight, one completed and one uncertain.
+fn in_flight() -> Journal {
+    let effects = [
+        model_effect("1"),
+        tool_effect("2", WorkspaceTool::Read),
+        tool_effect("3", WorkspaceTool::Bash),
+        tool_effect("4", WorkspaceTool::Write),
+        tool_effect("5", WorkspaceTool::Bash),
+        tool_effect("6", WorkspaceTool::Bash),
+    ];
+    let lost = EffectReport { result: EffectResult::Lost { message: "gone".into() }, ..report("6", tool_gave("")) };
+    let reports = vec![report("5", tool_gave("x")), lost];
+    let base = SessionChange::of(&session(Status::Running));
+    decide(|stamp| step(base, &turn(), &intended(&effects), reports, &Next::Nothing, stamp)).expect("outcomes").journal
+}
+
+/// What the journal and the record say of effects without an outcome.
+#[derive(Debug, PartialEq, Eq)]
+struct Doubts<'a> {
+    given_up: Vec<&'a str>,
+    uncertain: Vec<&'a str>,
+    /// Of the events: effect, tool, and what it was to do.
+    named: Vec<[&'a str; 3]>,
+}
+
+fn doubts(change: &SessionChange) -> Doubts<'_> {
+    let (mut given_up, mut uncertain) = (vec![], vec![]);
+    for effect in &change.effects {
+        match effect {
+            EffectChange::Cancel { id } => given_up.push(id.as_str()),
+            EffectChange::Uncertain { id, .. } => uncertain.push(id.as_str()),
+            _ => {}
+        }
+    }
+    let named = change.events.iter().filter_map(|event| match &event.payload {
+        Payload::EffectUncertain { effect_id, tool: Some(tool), .. } => {
+            Some([effect_id.as_str(), tool.name.as_str(), tool.subject.as_deref()?])
+        }
+        _ => None,
+    });
+    Doubts { given_up, uncertain, named: named.collect() }
+}
+
+#[test]
+fn a_cancel_doubts_only_what_may_have_changed_something() {
+    let before = session(Status::Running);
+    let rows = rows(&in_flight());
+    let change = decide(|stamp| cancel(&before, &rows, Cancel { head: head("k"), reason: None }, stamp));
+    assert_sound(&before, &change);
+    assert_eq!(kinds(&change), ["uncertain", "uncertain", "cancelled"]);
+    let named = vec![["3", "bash", "run 3"], ["4", "write", "at 4"]];
+    assert_eq!(doubts(&change), Doubts { given_up: vec!["1", "2"], uncertain: vec!["3", "4"], named });
+    assert!(change.events.iter().all(|event| event.turn_id == Some(turn())));
+    assert_eq!(change.command.expect("it is remembered").seq, before.head + 2, "the cancel's own event");
+}
+
+#[test]
+fn a_turn_that_fails_while_effects_are_in_flight_leaves_none_open() {
+    let end = TurnEnd::Failed { code: "turn.deadline".into(), message: "late".into() };
+    let output = Next::Output(TurnOutput { end, edits: vec![] });
+    let base = SessionChange::of(&session(Status::Running));
+    let step = decide(|stamp| step(base, &turn(), &in_flight(), vec![], &output, stamp)).expect("an output");
+    assert_eq!(kinds(&step.change), ["uncertain", "uncertain", "failed"]);
+    let Doubts { given_up, uncertain, .. } = doubts(&step.change);
+    assert_eq!((given_up, uncertain), (vec!["1", "2"], vec!["3", "4"]));
 }
 
 #[test]
@@ -244,6 +314,7 @@ fn what_was_running_at_a_takeover_is_uncertain_unless_it_may_run_again() {
         })
         .collect();
     assert_eq!(marked, ["3", "4"]);
+    assert_eq!(doubts(&change).named, [["3", "bash", "run 3"], ["4", "write", "at 4"]]);
     assert_eq!((change.session.status, change.session.owner), (Status::Uncertain, None));
 }
 
@@ -401,8 +472,15 @@ fn settling_an_effect_of_a_cancelled_turn_wakes_nothing() {
     let row = uncertain_row("1", &tool_effect("1", WorkspaceTool::Bash));
     let settle = SettleEffect { head: head("k"), outcome: SettleOutcome::Value(Json::null()) };
     let change = decide(|stamp| settle_effect(&before, &row, 0, settle, stamp)).expect("it is uncertain");
+    // No result of a tool follows: the turn's end was the last that the turn said.
+    assert_eq!(kinds(&change), ["settled"]);
+    assert_eq!(change.effects, [EffectChange::Complete { id: row.id.clone(), outcome: None }]);
     assert_eq!((change.session.status, change.wake), (Status::Cancelled, WakeChange::Keep));
     assert_eq!(change.command.expect("it is remembered").turn_id, None);
+    // Nothing goes on with it, so whatever it was can be put away.
+    let model = uncertain_row("2", &model_effect("2"));
+    let settle = SettleEffect { head: head("k"), outcome: SettleOutcome::Error("never mind".into()) };
+    assert!(decide(|stamp| settle_effect(&before, &model, 0, settle, stamp)).is_ok());
     // Nobody is told that something will run again which will not.
     let retry = SettleEffect { head: head("k"), outcome: SettleOutcome::Retry };
     let refused = decide(|stamp| settle_effect(&before, &row, 0, retry, stamp));

@@ -149,6 +149,7 @@ async fn an_unknown_outcome_is_explained_and_settled() {
     let (lines, code) = chat.end();
     assert_eq!(code, Some(1));
     let command = lines.iter().find(|line| line.contains("nylorun session settle s1")).expect("it says how");
+    assert!(lines.contains(&"It is unknown whether this happened: bash sleep 30".to_owned()), "{lines:?}");
     let effect = command.split_whitespace().nth(4).expect("it names the effect");
     let mut settle = Command::new(env!("CARGO_BIN_EXE_nylorun"));
     settle.args(["session", "settle", "s1", effect, "--error", "lost"]).arg("--home").arg(home.path());

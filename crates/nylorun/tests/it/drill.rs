@@ -83,7 +83,7 @@ pub(crate) async fn see_to_its_end(client: &Client, home: &Path, id: &str) -> Re
 pub(crate) async fn settle(client: &Client, home: &Path, id: &str) -> Result<(), Error> {
     let session = client.session(id);
     for effect in &session.view().await?.uncertain_effects {
-        let asked = uncertain_word(&session.history(None, None).await?.items);
+        let asked = uncertain_word(&session.history(None, None).await?.items, &effect.effect_id);
         let settlement = if marks(home, id).contains(&asked) {
             Settlement::Value(json!({"exitCode": 0, "stdout": "", "stderr": ""}))
         } else {
@@ -94,14 +94,11 @@ pub(crate) async fn settle(client: &Client, home: &Path, id: &str) -> Result<(),
     Ok(())
 }
 
-/// The word that the last asked command writes: a step has one command, so that is the uncertain one.
-fn uncertain_word(events: &[Event]) -> String {
-    let calls = events.iter().rev().find_map(|event| {
-        let calls = event.payload["toolCalls"].as_array().filter(|calls| !calls.is_empty());
-        calls.filter(|_| event.kind == "message.assistant").cloned()
-    });
-    let calls = calls.expect("an uncertain effect was asked for");
-    let command = calls.iter().find_map(|call| call["input"]["command"].as_str()).expect("a command was asked for");
+/// The word that the uncertain command writes: the record names the command.
+fn uncertain_word(events: &[Event], effect_id: &str) -> String {
+    let mut marks = events.iter().rev().filter(|event| event.kind == "effect.uncertain");
+    let mark = marks.find(|event| event.payload["effectId"] == effect_id).expect("an event marks it");
+    let command = mark.payload["command"].as_str().unwrap_or_else(|| panic!("{}", mark.text));
     let (before, _) = command.split_once(" >> marks").expect("it leaves a mark, last of all");
     before.split_whitespace().next_back().expect("it echoes a word").to_owned()
 }

@@ -10,6 +10,8 @@ mod chat;
 mod cli;
 mod crash_points;
 mod database;
+mod direct_calls;
+mod doubt;
 mod drill;
 mod home;
 mod http;

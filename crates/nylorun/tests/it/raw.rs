@@ -13,8 +13,19 @@ pub(crate) struct Answer {
 
 /// Sends one request to `http://HOST:PORT` on a connection of its own.
 pub(crate) fn send(url: &str, method: &str, target: &str, headers: &[(&str, &str)], body: Option<&[u8]>) -> Answer {
+    try_send(url, method, target, headers, body).unwrap_or_else(|| panic!("{method} {target}: no answer"))
+}
+
+/// The same; `None` when the server went away.
+pub(crate) fn try_send(
+    url: &str,
+    method: &str,
+    target: &str,
+    headers: &[(&str, &str)],
+    body: Option<&[u8]>,
+) -> Option<Answer> {
     let host = url.strip_prefix("http://").expect("a plain URL");
-    let mut stream = TcpStream::connect(host).expect("the server listens");
+    let mut stream = TcpStream::connect(host).ok()?;
     stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a time-out can be set");
     let mut head = format!("{method} {target} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n");
     for (name, value) in headers {
@@ -24,12 +35,12 @@ pub(crate) fn send(url: &str, method: &str, target: &str, headers: &[(&str, &str
         head.push_str(&format!("Content-Length: {}\r\n", body.len()));
     }
     head.push_str("\r\n");
-    stream.write_all(head.as_bytes()).expect("the server reads");
+    stream.write_all(head.as_bytes()).ok()?;
     // A server that refuses a large body by its length may close before it took all of it.
     let _ = stream.write_all(body.unwrap_or_default());
     let mut answer = Vec::new();
     let _ = stream.read_to_end(&mut answer);
-    parse(&answer).unwrap_or_else(|| panic!("{method} {target}: {:?}", String::from_utf8_lossy(&answer)))
+    parse(&answer)
 }
 
 fn parse(answer: &[u8]) -> Option<Answer> {

@@ -202,9 +202,9 @@ impl Maker<'_> {
             push("limit=5&cursor=czow", expect(400, Code::CursorInvalid, Message::Exactly("Invalid cursor")));
             push("limit=5&cursor=h1.czow", expect(400, Code::CursorInvalid, Message::Exactly("Invalid cursor")));
         }
-        if names.contains(&"deltas") {
-            push("deltas=yes", invalid());
-            push("deltas=true&deltas=true", invalid());
+        for switch in ["deltas", "uncertain"].into_iter().filter(|name| names.contains(name)) {
+            push(&format!("{switch}=yes"), invalid());
+            push(&format!("{switch}=true&{switch}=true"), invalid());
         }
         if names.contains(&"agent") {
             for wrong in ["", "a%00", &"a".repeat(MAX_ID_LEN + 1)] {
@@ -244,6 +244,8 @@ impl Maker<'_> {
             "ownerUserId=",
             "ownerUserId=a%00",
             "agent=helper",
+            "uncertain=",
+            "uncertain=1",
             "cursor=a&cursor=b",
             "=",
         ] {

@@ -104,6 +104,11 @@ pub const ROUTES: &[Route] = &[
                 schema: ID,
                 summary: "Only this person's; for an application key as itself",
             },
+            QueryParam {
+                name: "uncertain",
+                schema: Schema::Bool,
+                summary: "Only those with an effect of which nobody knows whether it happened, of whatever turn",
+            },
         ],
         answer: AnswerKind::Json(answers::SESSION_LIST),
         errors: &[
@@ -234,7 +239,10 @@ pub const ROUTES: &[Route] = &[
         audience: Audience::RuntimeAlone,
         body: BodyKind::Json(bodies::SETTLE),
         answer: AnswerKind::Json(answers::ACCEPTED),
-        errors: &[rejected(404, "no such session or effect"), rejected(409, "the effect is not uncertain")],
+        errors: &[
+            rejected(404, "no such session or effect"),
+            rejected(409, "the effect is not uncertain, or is to run again although its turn has ended"),
+        ],
         work: Work::Begins,
         handler: |call| Box::pin(effect::settle(call)),
         ..RUNTIME

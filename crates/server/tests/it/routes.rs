@@ -1,5 +1,6 @@
 //! Answers of the routes, held to the schemas that the documents publish.
 
+use nylorun_domain::json::Value;
 use nylorun_server::route::{AnswerKind, ROUTES};
 
 use crate::world::{APPLICATION, MANAGEMENT, STUDIO, World, json, manifest_body};
@@ -23,7 +24,9 @@ async fn answers_follow_their_published_schemas() {
         ("sendCommand", APPLICATION, "/v1/sessions/s/commands", Some(MESSAGE)),
         ("sendCommand", APPLICATION, "/v1/sessions/s/commands", Some(cancel)),
         ("listSessions", STUDIO, "/v1/sessions?agentId=helper", None),
+        ("listSessions", STUDIO, "/v1/sessions?uncertain=true", None),
         ("listSessions", STUDIO, "/v1/sessions?limit=1&agentId=helper", None),
+        ("listSessions", STUDIO, "/v1/sessions?limit=1&uncertain=true", None),
         ("getSession", STUDIO, "/v1/sessions/a%2Fb", None),
         ("getSessionManifest", APPLICATION, "/v1/sessions/s/manifest", None),
         ("readSession", APPLICATION, "/v1/sessions/s/items", None),
@@ -152,9 +155,12 @@ async fn sessions_come_in_pages_newest_first() {
     }
     let (ids, next) = session_page(&world, &[], "limit=200&status=cancelled").await;
     assert_eq!((ids, next), (order.iter().filter(|id| ["b", "d"].contains(&id.as_str())).cloned().collect(), None));
-    for nothing in ["status=running", "agentId=other", "ownerUserId=bob", "sandboxId=team/x"] {
+    for nothing in ["status=running", "agentId=other", "ownerUserId=bob", "sandboxId=team/x", "uncertain=true"] {
         assert_eq!(session_page(&world, &[], &format!("limit=5&{nothing}")).await, (vec![], None), "{nothing}");
     }
+    assert_eq!(session_page(&world, &[], "limit=5&uncertain=false").await, (order.clone(), None));
+    let uncertain = world.call(APPLICATION, "GET", "/v1/sessions?uncertain=true&agentId=helper", None).await;
+    assert_eq!(uncertain.body, r#"{"sessions":[]}"#);
     let ann = [("nylorun-subject", "ann"), ("nylorun-scopes", "sessions:own")];
     assert_eq!(session_page(&world, &ann, "limit=5&agentId=helper").await, (order, None));
     let bob = [("nylorun-subject", "bob"), ("nylorun-scopes", "sessions:own")];
@@ -186,13 +192,13 @@ async fn a_page_says_more_of_a_session_and_its_cursor_is_bound_to_the_filters() 
     let created_at = session.get("createdAt").unwrap().as_str().unwrap();
     assert!(created_at.starts_with("20") && created_at.ends_with('Z'), "{created_at}");
     let cursor = page.get("nextCursor").unwrap().as_str().unwrap();
-    for other in ["agentId=helper", "status=idle", "ownerUserId=ann"] {
+    for other in ["agentId=helper", "status=idle", "ownerUserId=ann", "uncertain=true"] {
         let target = format!("/v1/sessions?limit=1&cursor={cursor}&{other}");
         let answer = world.call(APPLICATION, "GET", &target, None).await;
         assert_eq!(answer.refusal(), (400, "cursor_mismatch".to_owned()), "{other}");
     }
     let misspelt = world.call(APPLICATION, "GET", "/v1/sessions?limit=1&state=idle", None).await;
-    let known = "limit, cursor, agentId, status, sandboxId, ownerUserId";
+    let known = "limit, cursor, agentId, status, sandboxId, ownerUserId, uncertain";
     let message = format!("\\\"state\\\" is no parameter of this list; it has {known}");
     assert_eq!(
         misspelt.body,
@@ -280,6 +286,28 @@ async fn faults_inside_are_never_told() {
     assert_eq!(answer.body, r#"{"status":"rejected","code":"internal_error","message":"Internal error"}"#);
     assert_eq!(answer.status, 500);
     assert_eq!(world.call(APPLICATION, "GET", "/v1/agents", None).await.status, 200);
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_of_the_application_that_was_lost_is_answered_and_recorded() {
+    let world = World::start().await;
+    world.open_sessions(&["s"]).await;
+    for (tool, body) in [("bash", r#"{"command":"the workspace dies"}"#), ("read", r#"{"path":"a"}"#)] {
+        let answer = world.call(APPLICATION, "POST", &format!("/v1/sessions/s/sandbox/{tool}"), Some(body)).await;
+        let lost = r#"{"kind":"failed","code":"sandbox.uncertain","message":"the workspace ended before it answered"}"#;
+        let read = r#"{"kind":"completed","output":{"path":"a"}}"#;
+        assert_eq!((answer.status, answer.body.as_str()), (200, if tool == "bash" { lost } else { read }));
+    }
+    let items = world.call(APPLICATION, "GET", "/v1/sessions/s/items", None).await.json();
+    let [event] = items.get("items").and_then(Value::as_array).expect("a list") else { panic!("one event") };
+    assert_eq!(event.get("type").and_then(Value::as_str), Some("sandbox.exec"));
+    let payload = event.get("payload").expect("it has a payload").to_json();
+    let told = concat!(
+        r#"{"tool":"bash","command":"the workspace dies","outcome":"uncertain","#,
+        r#""code":"sandbox.uncertain","durationMs":"#
+    );
+    assert!(payload.as_str().starts_with(told), "{}", payload.as_str());
     world.stop().await;
 }
 

@@ -61,7 +61,11 @@ impl WorkspaceReports for Idle {
 impl Workspaces for Idle {
     fn call(&self, call: WorkspaceCall, _: Abort) -> BoxFuture<'_, WorkspaceAnswer> {
         assert!(!call.input.as_str().contains("panic"), "a secret of the inside");
-        let outcome = WorkspaceOutcome::Done(ToolOutcome::Completed { output: call.input });
+        let outcome = if call.input.as_str().contains("the workspace dies") {
+            WorkspaceOutcome::Uncertain { message: "the workspace ended before it answered".to_owned() }
+        } else {
+            WorkspaceOutcome::Done(ToolOutcome::Completed { output: call.input })
+        };
         Box::pin(async { WorkspaceAnswer { outcome, events: vec![], record: None } })
     }
 }

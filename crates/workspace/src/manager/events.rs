@@ -1,7 +1,7 @@
 //! Events of workspaces, as the manager writes them (sandbox-and-definitions a4).
 
 use nylorun_domain::tool::{ToolOutcome, WorkspaceTool};
-use nylorun_domain::workspace::{WorkspaceEvent, WorkspaceSpec, WorkspaceState};
+use nylorun_domain::workspace::{ExecOutcome, WorkspaceEvent, WorkspaceSpec, WorkspaceState};
 use nylorun_ports::backends::Backend;
 
 use crate::tools::clip::first_units;
@@ -94,9 +94,9 @@ pub(super) fn exec_event(
         ToolCall::File(call) => (None, Some(call.path().to_owned())),
     };
     let (outcome, code) = match outcome {
-        Some(ToolOutcome::Completed { .. }) => ("completed", None),
-        Some(ToolOutcome::Failed { code, .. }) => ("failed", Some(code.clone())),
-        None => ("failed", Some("cancelled".to_owned())),
+        Some(ToolOutcome::Completed { .. }) => (ExecOutcome::Completed, None),
+        Some(ToolOutcome::Failed { code, .. }) => (ExecOutcome::Failed, Some(code.clone())),
+        None => (ExecOutcome::Failed, Some("cancelled".to_owned())),
     };
     WorkspaceEvent::Exec {
         tool,

@@ -263,7 +263,7 @@ pub(crate) fn in_short<'a>(events: impl IntoIterator<Item = &'a WorkspaceEvent>)
         WorkspaceEvent::Exec { tool, exit_code, killed, outcome, code, .. } => {
             let exit = exit_code.map(|code| format!(" {code}")).unwrap_or_default();
             let code = code.as_ref().map(|code| format!(" {code}")).unwrap_or_default();
-            format!("exec {} {outcome}{code}{exit}{}", tool.as_str(), if *killed { " killed" } else { "" })
+            format!("exec {} {}{code}{exit}{}", tool.as_str(), outcome.as_str(), if *killed { " killed" } else { "" })
         }
     };
     events.into_iter().map(words).collect()

@@ -10,7 +10,7 @@ use nylorun_client::{Client, Environment, Error, InlineEnvironment, OpenSession,
 
 use super::connect::ConnectArgs;
 use super::failure::{Exit, Failure};
-use super::session::explain;
+use super::session::{calls_in_doubt, explain};
 use super::show::{EventPrinter, View};
 use super::term::{Style, Tone, visible};
 use input::{HELP, Interrupts, Lines, Typed};
@@ -90,7 +90,9 @@ async fn open(client: &Client, args: &ChatArgs) -> Result<SessionView, Failure> 
                 if args.sandbox || args.no_sandbox {
                     say("its workspace stays as it was opened: --sandbox and --no-sandbox are for a new session");
                 }
-                let explained = view.uncertain_effects.iter().map(|effect| explain(id, effect, &Style::of_stderr()));
+                let calls = calls_in_doubt(&client.session(id), &view).await?;
+                let explained =
+                    view.uncertain_effects.iter().map(|effect| explain(&view, effect, &calls, &Style::of_stderr()));
                 write_stderr(&explained.collect::<String>());
                 return Ok(view);
             }

@@ -7,7 +7,7 @@ use nylorun_client::{Accepted, Command, Deltas, Error, Event, Follow, Session, S
 use serde_json::Value;
 
 use super::super::failure::Failure;
-use super::super::session::explain;
+use super::super::session::{calls_in_doubt, explain};
 use super::super::show::EventPrinter;
 use super::super::term::duration;
 use super::input::Interrupts;
@@ -182,9 +182,14 @@ impl Turn {
         if view.status != SessionStatus::Uncertain {
             return Ok(false);
         }
+        let calls = match calls_in_doubt(&self.session, &view).await {
+            Ok(calls) => calls,
+            Err(error) if error.may_pass() => return Ok(false),
+            Err(error) => return Err(error.into()),
+        };
         let ours = view.uncertain_effects.iter().filter(|effect| effect.turn_id == view.active_turn_id);
         let style = self.printer.style();
-        let text: String = ours.map(|effect| explain(&view.id, effect, &style)).collect();
+        let text: String = ours.map(|effect| explain(&view, effect, &calls, &style)).collect();
         self.printer.advice(&text)?;
         Ok(true)
     }

@@ -109,7 +109,7 @@ fn chosen_model(status: &TenantStatus) -> Check {
 
 fn unsettled(status: &TenantStatus) -> Option<Check> {
     let count = status.counts.uncertain_effects;
-    let remedy = "`nylorun session list --status uncertain`, then `nylorun session show ID`";
+    let remedy = "`nylorun session list --uncertain`, then `nylorun session show ID`";
     (count > 0).then(|| Check::warn("effects", format!("{count} with an unknown outcome"), remedy))
 }
 

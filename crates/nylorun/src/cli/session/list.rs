@@ -4,7 +4,7 @@ use std::time::SystemTime;
 
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use nylorun_client::{Client, Error, SessionFilter, SessionPage, SessionStatus, SessionSummary};
+use nylorun_client::{Client, Effects, Error, SessionFilter, SessionPage, SessionStatus, SessionSummary};
 
 use super::super::connect::ConnectArgs;
 use super::super::failure::Failure;
@@ -19,7 +19,8 @@ const LARGEST_PAGE: u16 = 200;
 #[command(after_help = "\
 Examples:
   nylorun session list
-  nylorun session list --agent assistant --status uncertain
+  nylorun session list --agent assistant --status failed
+  nylorun session list --uncertain
   nylorun session list --limit 10 --after CURSOR
   nylorun session list --all --json | jq -r '.sessions[].id'
 
@@ -34,6 +35,9 @@ pub(crate) struct ListArgs {
     /// Only sessions of this person
     #[arg(long, value_name = "USER")]
     owner: Option<String>,
+    /// Only sessions with an effect whose outcome is unknown, those of ended turns too
+    #[arg(long)]
+    uncertain: bool,
     /// How many, at most 200
     #[arg(long, value_name = "N", default_value_t = 50,
         value_parser = clap::value_parser!(u16).range(1..=i64::from(LARGEST_PAGE)))]
@@ -74,6 +78,7 @@ pub(super) async fn run(args: ListArgs) -> Result<(), Failure> {
         agent_id: args.agent,
         status: args.status,
         owner_user_id: args.owner,
+        effects: if args.uncertain { Effects::Uncertain } else { Effects::Any },
     };
     let nothing = if is_narrowed(&filter) { "no such sessions\n" } else { NO_SESSIONS };
     let found = collect(&args.connect.connection()?.client()?, filter, extent).await?;
@@ -83,8 +88,12 @@ pub(super) async fn run(args: ListArgs) -> Result<(), Failure> {
 const NO_SESSIONS: &str = "no sessions: `nylorun chat AGENT` opens one\n";
 
 fn is_narrowed(filter: &SessionFilter) -> bool {
-    let SessionFilter { limit: _, cursor, agent_id, status, owner_user_id } = filter;
-    cursor.is_some() || agent_id.is_some() || status.is_some() || owner_user_id.is_some()
+    let SessionFilter { limit: _, cursor, agent_id, status, owner_user_id, effects } = filter;
+    let by_effects = match effects {
+        Effects::Any => false,
+        Effects::Uncertain => true,
+    };
+    cursor.is_some() || agent_id.is_some() || status.is_some() || owner_user_id.is_some() || by_effects
 }
 
 /// Goes from page to page, since a page may be short or empty where more follow.

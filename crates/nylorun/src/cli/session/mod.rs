@@ -1,5 +1,6 @@
 //! `nylorun session`
 
+mod doubt;
 mod events;
 mod list;
 mod settle;
@@ -12,7 +13,7 @@ use super::connect::ConnectArgs;
 use super::failure::Failure;
 use super::output::OutputArgs;
 use super::term::visible;
-pub(super) use show::explain;
+pub(super) use doubt::{calls_in_doubt, explain};
 
 /// `nylorun session`
 #[derive(Debug, Subcommand)]
@@ -27,7 +28,7 @@ pub(crate) enum SessionCommand {
     Items(events::ItemsArgs),
     /// End the turn that runs
     Cancel(CancelArgs),
-    /// Say what became of an effect whose outcome is unknown, so that its turn goes on
+    /// Say what became of an effect whose outcome is unknown; a turn that waits for it goes on
     Settle(settle::SettleArgs),
 }
 
@@ -38,7 +39,8 @@ Examples:
   nylorun session cancel ID
   nylorun session cancel ID --reason \"asked the wrong question\"
 
-The session goes back to the turn's start; what the turn did outside is not undone.")]
+The session goes back to the turn's start; what the turn did outside is not undone. Commands that were on their way
+may have happened: `nylorun session show ID` names them.")]
 pub(crate) struct CancelArgs {
     /// The session
     id: String,
@@ -69,5 +71,31 @@ pub(crate) async fn run(command: SessionCommand) -> Result<(), Failure> {
 async fn cancel(args: CancelArgs) -> Result<(), Failure> {
     let session = args.connect.connection()?.client()?.session(&args.id);
     let accepted = session.command(&Command::new(CommandKind::Cancel { reason: args.reason })?).await?;
-    args.output.print(&accepted, |_| format!("cancelled {}\n", visible(&args.id)))
+    // It is cancelled whatever the answer of a look afterwards is.
+    let uncertain = session.view().await.map(|view| view.uncertain_effects.len()).unwrap_or_default();
+    args.output.print(&accepted, |_| cancelled(&args.id, uncertain))
+}
+
+fn cancelled(id: &str, uncertain: usize) -> String {
+    let id = visible(id);
+    let names = format!("`nylorun session show {id}`");
+    match uncertain {
+        0 => format!("cancelled {id}\n"),
+        1 => format!("cancelled {id}; 1 effect may have happened: {names} says which\n"),
+        _ => format!("cancelled {id}; {uncertain} effects may have happened: {names} says which\n"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::cancelled;
+
+    #[test]
+    fn a_cancel_says_what_may_have_happened() {
+        assert_eq!(cancelled("s1", 0), "cancelled s1\n");
+        assert_eq!(
+            cancelled("s1", 2),
+            "cancelled s1; 2 effects may have happened: `nylorun session show s1` says which\n"
+        );
+    }
 }

@@ -17,7 +17,8 @@ Examples:
   nylorun session settle ID EFFECT --error \"the command's answer was lost\"
   nylorun session settle ID EFFECT --retry
 
-`nylorun session show ID` names the effects whose outcome is unknown.")]
+`nylorun session show ID` names the effects whose outcome is unknown. One whose turn has ended takes --value or --error:
+nothing goes on, and it is not counted any more.")]
 pub(crate) struct SettleArgs {
     /// The session
     id: String,
@@ -67,7 +68,16 @@ impl SettlementArgs {
 pub(super) async fn run(args: SettleArgs) -> Result<(), Failure> {
     let session = args.connect.connection()?.client()?.session(&args.id);
     let answer = session.settle(&Settle::new(&args.effect, args.settlement.settlement())?).await?;
-    args.output.print(&answer, |_| format!("settled {}; the turn goes on\n", visible(&args.effect)))
+    args.output.print(&answer, |answer| told(&args.effect, answer))
+}
+
+/// The answer names a turn only if it was waiting.
+fn told(effect: &str, answer: &Value) -> String {
+    let follows = match answer.get("turnId").and_then(Value::as_str) {
+        Some(_) => "the turn goes on when nothing else of it is unknown",
+        None => "its turn had ended, so nothing follows",
+    };
+    format!("settled {}; {follows}\n", visible(effect))
 }
 
 #[cfg(test)]
@@ -85,6 +95,13 @@ mod tests {
             Command::Client(ClientCommand::Session(SessionCommand::Settle(args))) => Some(args.settlement.settlement()),
             _ => None,
         }
+    }
+
+    #[test]
+    fn what_follows_is_said() {
+        let goes_on = "settled e1; the turn goes on when nothing else of it is unknown\n";
+        assert_eq!(told("e1", &json!({"status": "accepted", "turnId": "t1"})), goes_on);
+        assert_eq!(told("e1", &json!({"turnId": null})), "settled e1; its turn had ended, so nothing follows\n");
     }
 
     #[test]

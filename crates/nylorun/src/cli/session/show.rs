@@ -1,13 +1,16 @@
 //! `nylorun session show`
 
+use std::collections::HashMap;
+
 use clap::Args;
-use nylorun_client::{SessionView, UncertainEffect};
+use nylorun_client::SessionView;
 use serde_json::Value;
 
 use super::super::connect::ConnectArgs;
 use super::super::failure::Failure;
 use super::super::output::OutputArgs;
 use super::super::term::{Style, Tone, one_line, visible};
+use super::{calls_in_doubt, explain};
 
 /// `nylorun session show`
 #[derive(Debug, Args)]
@@ -29,11 +32,13 @@ pub(crate) struct ShowArgs {
 /// # Errors
 /// What the server refused, or that it could not be reached.
 pub(super) async fn run(args: ShowArgs) -> Result<(), Failure> {
-    let view = args.connect.connection()?.client()?.session(&args.id).view().await?;
-    args.output.print(&view, |view| told(view, &Style::of_stdout()))
+    let session = args.connect.connection()?.client()?.session(&args.id);
+    let view = session.view().await?;
+    let calls = calls_in_doubt(&session, &view).await?;
+    args.output.print(&view, |view| told(view, &calls, &Style::of_stdout()))
 }
 
-fn told(view: &SessionView, style: &Style) -> String {
+fn told(view: &SessionView, calls: &HashMap<String, String>, style: &Style) -> String {
     let hash = one_line(&view.manifest_hash, 12);
     let mut lines = vec![
         ("session", visible(&view.id)),
@@ -51,7 +56,7 @@ fn told(view: &SessionView, style: &Style) -> String {
     let line = |(name, text): (&str, String)| format!("{}  {text}\n", style.paint(Tone::Faint, &format!("{name:9}")));
     let mut text: String = lines.into_iter().map(line).collect();
     for effect in &view.uncertain_effects {
-        text.push_str(&explain(&view.id, effect, style));
+        text.push_str(&explain(view, effect, calls, style));
     }
     text
 }
@@ -66,21 +71,6 @@ fn workspace(view: &SessionView) -> String {
         }
         (None, None) => "none".to_owned(),
     }
-}
-
-/// What is unknown, and the three ways to settle it.
-pub(crate) fn explain(session: &str, effect: &UncertainEffect, style: &Style) -> String {
-    let what = visible(&format!("{} effect {}", effect.kind, effect.effect_id));
-    let why = effect.error.as_deref().map(|error| format!(": {}", one_line(error, 200))).unwrap_or_default();
-    let head = style.paint(Tone::Warn, &format!("It is unknown whether {} happened{why}", what.trim()));
-    let command = visible(&format!("nylorun session settle {session} {}", effect.effect_id));
-    let command = style.paint(Tone::Accent, &command);
-    format!(
-        "\n{head}\nLook whether it did, then say so, and the turn goes on:\n  {command} …\n    \
-        --value JSON   it happened, with this result\n    \
-        --error TEXT   it failed, or did not happen and shall not\n    \
-        --retry        it did not happen, or may happen twice: run it again\n"
-    )
 }
 
 #[cfg(test)]
@@ -103,13 +93,15 @@ status     uncertain
 turn       t1
 workspace  default {\"kind\":\"virtual\"}
 
-It is unknown whether tool effect e1 happened: its answer was lost
+It is unknown whether this happened: bash sleep 30
+(its answer was lost)
 Look whether it did, then say so, and the turn goes on:
   nylorun session settle s1 e1 …
     --value JSON   it happened, with this result
     --error TEXT   it failed, or did not happen and shall not
     --retry        it did not happen, or may happen twice: run it again
 ";
-        assert_eq!(told(&serde_json::from_value(view).unwrap(), &Style::plain()), expected);
+        let calls = HashMap::from([("e1".to_owned(), "bash sleep 30".to_owned())]);
+        assert_eq!(told(&serde_json::from_value(view).unwrap(), &calls, &Style::plain()), expected);
     }
 }

@@ -7,7 +7,7 @@ use nylorun_client::{Delta, Event};
 use serde_json::Value;
 
 use super::super::term::{Style, Tone, duration, millis_of_iso, one_line, visible};
-use super::record::{error, plain};
+use super::record::{call_in_doubt, error, plain};
 use super::streamed::{Piece, Streamed};
 
 const INPUT_WIDTH: usize = 90;
@@ -68,7 +68,12 @@ impl Conversation {
             "effect.uncertain" => self.line(&style.paint(Tone::Warn, &uncertain(&event.payload))),
             "effect.settled" => self.line(&style.paint(Tone::Faint, &settled(&event.payload))),
             "sandbox.state" | "environment.state" => self.workspace(&event.payload, style),
-            // The calls of `sandbox.exec` are shown as the tools that they are.
+            "sandbox.exec" | "environment.exec"
+                if event.payload.get("outcome").is_some_and(|word| word == "uncertain") =>
+            {
+                self.line(&style.paint(Tone::Warn, &direct_call_in_doubt(&event.payload)))
+            }
+            // All other calls of `sandbox.exec` are shown as the tools that they are.
             _ => String::new(),
         }
     }
@@ -214,7 +219,15 @@ fn paused(payload: &Value) -> String {
 
 fn uncertain(payload: &Value) -> String {
     let message = payload.get("message").map(plain).unwrap_or_default();
-    visible(&format!("? the outcome of a step is unknown: {message}"))
+    let what = call_in_doubt(payload).map_or_else(|| "a step".to_owned(), |call| one_line(&call, INPUT_WIDTH));
+    format!("? it is unknown whether this happened: {what} ({})", visible(&message))
+}
+
+/// Only a call of the application itself is lost in this way; a turn's is told by `effect.uncertain`.
+fn direct_call_in_doubt(payload: &Value) -> String {
+    let text = |name: &str| payload.get(name).map(plain).unwrap_or_default();
+    let call = format!("{} {}{}", text("tool"), text("command"), text("path"));
+    format!("? it is unknown whether this call of the application happened: {}", one_line(&call, INPUT_WIDTH))
 }
 
 fn settled(payload: &Value) -> String {
@@ -240,6 +253,20 @@ mod tests {
             &style,
         );
         assert_eq!(text, "Wro\n\n(that answer was given up; once more)\nRight.\n");
+    }
+
+    #[test]
+    fn what_may_have_happened_is_named() {
+        let style = Style::plain();
+        let shown = |kind: &str, payload: &Value| Conversation::default().event(&event(1, kind, payload), &style);
+        let mark = json!({"effectId": "e1", "toolName": "write", "path": "a.txt", "message": "lost"});
+        assert_eq!(shown("effect.uncertain", &mark), "? it is unknown whether this happened: write a.txt (lost)\n");
+        let exec = |outcome: &str| json!({"tool": "bash", "command": "make", "outcome": outcome, "durationMs": 1});
+        assert_eq!(
+            shown("sandbox.exec", &exec("uncertain")),
+            "? it is unknown whether this call of the application happened: bash make\n"
+        );
+        assert_eq!(shown("sandbox.exec", &exec("completed")), "");
     }
 
     #[test]

@@ -38,7 +38,10 @@ fn gist(event: &Event) -> String {
         "message.assistant" => format!("{} {}", text("text"), calls(payload)),
         "model.failed" => format!("{}: {}", text("code"), text("message")),
         "tool.completed" => format!("{}  {}", text("toolName"), outcome(payload)),
-        "effect.uncertain" => format!("{}  {}", text("effectId"), text("message")),
+        "effect.uncertain" => {
+            let what = call_in_doubt(payload).unwrap_or_else(|| text("effectId"));
+            format!("{what}  {}", text("message"))
+        }
         "effect.settled" => format!("{}  {}", text("effectId"), text("outcome")),
         "sandbox.state" | "environment.state" => ["state", "backend", "note", "error"].map(text).join(" "),
         "sandbox.exec" | "environment.exec" => {
@@ -48,6 +51,13 @@ fn gist(event: &Event) -> String {
         _ => plain(payload),
     };
     one_line(&gist, GIST_WIDTH)
+}
+
+/// The call that an `effect.uncertain` names: the tool, and what it was to do.
+pub(crate) fn call_in_doubt(payload: &Value) -> Option<String> {
+    let text = |name: &str| payload.get(name).and_then(Value::as_str);
+    let subject = text("command").or_else(|| text("path")).unwrap_or_default();
+    Some(format!("{} {subject}", text("toolName")?).trim_end().to_owned())
 }
 
 fn calls(payload: &Value) -> String {
@@ -100,6 +110,11 @@ mod tests {
             ("tool.completed", json!({"toolName": "t", "error": {"code": "c", "message": "m"}}), "t c: m"),
             ("turn.failed", json!({"message": "only text"}), "only text"),
             ("effect.uncertain", json!({"effectId": "e1", "message": "lost"}), "e1 lost"),
+            (
+                "effect.uncertain",
+                json!({"effectId": "e1", "message": "lost", "toolName": "bash", "command": "make all"}),
+                "bash make all lost",
+            ),
             (
                 "sandbox.exec",
                 json!({"tool": "bash", "command": "ls", "outcome": "completed", "durationMs": 5}),
