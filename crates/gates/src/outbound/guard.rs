@@ -75,7 +75,8 @@ pub enum Refusal {
     NoHost,
     /// The host's policy forbids the address.
     #[error(
-        "{host} is, or resolves to, an address that this server does not call: private ones only with NYLORUN_ENDPOINT_PRIVATE=allow, link-local ones never"
+        "{host} is, or resolves to, an address that this server does not call: private ones only with \
+         NYLORUN_ENDPOINT_PRIVATE=allow, link-local ones never"
     )]
     Address {
         /// The name or address.
