@@ -363,7 +363,7 @@ async fn keys_that_a_start_registers_again_are_not_put_or_removed() {
     for id in ["local", "local-management"] {
         for method in ["PUT", "DELETE"] {
             let refused = world.call(MANAGEMENT, method, &format!("/v1/tenant/keys/{id}"), None).await;
-            assert_eq!(refused.refusal(), (400, "invalid_request".to_owned()), "{method} {id}: {}", refused.body);
+            assert_eq!(refused.refusal(), (400, "request_rejected".to_owned()), "{method} {id}: {}", refused.body);
         }
     }
     world.stop().await;
