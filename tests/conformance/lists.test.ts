@@ -83,6 +83,7 @@ test('api 2.2: filters of pages narrow them together', async () => {
     assert.deepEqual(await only('&status=completed'), [ids[0]]);
     assert.deepEqual(await only('&status=completed&ownerUserId=bob'), []);
     assert.deepEqual(await only('&sandboxId=none'), []);
+    assert.deepEqual(await only('&uncertain=true'), []);
 });
 
 test('api 2.2: a person sees own sessions in pages too, and may not filter by owner', async () => {

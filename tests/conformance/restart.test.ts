@@ -192,6 +192,16 @@ test('decisions, Cancel: an uncertain turn can be cancelled, and the session tak
         [effectId],
     );
     assert.equal((await turn(world.app, session, 'again')).at(-1).type, 'turn.completed');
+    // What nobody knows of the ended turn is still found, and can be settled, but not run again.
+    for (const query of ['?uncertain=true', '?uncertain=true&limit=200']) {
+        const { sessions } = done(await world.app.get(`/v1/sessions${query}`));
+        assert.ok(sessions.some((found: any) => found.id === session && found.status === 'completed'), query);
+    }
+    refused(await settle(session, effectId, { retry: true }), 409, 'request_rejected');
+    done(await settle(session, effectId, { error: 'lost' }));
+    assert.deepEqual(done(await world.app.get(`/v1/sessions/${session}`)).uncertainEffects, []);
+    const { sessions } = done(await world.app.get('/v1/sessions?uncertain=true'));
+    assert.ok(!sessions.some((found: any) => found.id === session));
 });
 
 test('decisions, Workspaces: files of a session survive a restart, and the record says reattach', async () => {
