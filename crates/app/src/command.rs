@@ -1,6 +1,5 @@
 //! Commands to a session (api 2.4, 1.9).
 
-use futures_util::future;
 use nylorun_domain::caller::Caller;
 use nylorun_domain::change::{CommandRecord, SessionChange};
 use nylorun_domain::id::SessionId;
@@ -19,10 +18,9 @@ impl App {
     /// Carries out a command. A repetition under the same key gets the first answer, whatever the session does now.
     pub async fn command(&self, caller: &Caller, id: &SessionId, command: Command) -> Result<Accepted, Error> {
         loop {
-            let answered = self.store().command_get(id, &command.idempotency_key);
-            let (session, answered) = future::join(self.session(caller, id), answered).await;
-            let (session, answered) = (session?, answered?);
-            if let Some(record) = answered {
+            let session = self.session(caller, id).await?;
+            // After the row: where that shows a copy of this command at work, its answer is found.
+            if let Some(record) = self.store().command_get(id, &command.idempotency_key).await? {
                 return repeated(id, &record, &command.body_hash);
             }
             let change = self.decide(&session, &command).await?;
