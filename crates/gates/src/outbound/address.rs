@@ -17,7 +17,11 @@ pub(super) enum Reach {
 pub(super) fn reach(address: IpAddr) -> Reach {
     match address {
         IpAddr::V4(v4) => reach_v4(v4),
-        IpAddr::V6(v6) => embedded_v4(v6).map_or_else(|| reach_v6(v6), reach_v4),
+        IpAddr::V6(v6) => match (reach_v6(v6), embedded_v4(v6)) {
+            (Reach::Never, _) => Reach::Never,
+            (own, None) => own,
+            (Reach::Public | Reach::Private, Some(v4)) => reach_v4(v4),
+        },
     }
 }
 
@@ -49,13 +53,15 @@ fn reach_v6(address: Ipv6Addr) -> Reach {
     }
 }
 
-/// The IPv4 address in a mapped (`::ffff:0:0/96`), compatible (`::/96`), NAT64 (`64:ff9b::/96`) or 6to4 (`2002::/16`)
-/// address.
+/// The IPv4 address in a mapped (`::ffff:0:0/96`), compatible (`::/96`), translated (`::ffff:0:0:0/96`), NAT64
+/// (`64:ff9b::/96`), 6to4 (`2002::/16`) or ISATAP (`…:0:5efe:a.b.c.d`) address.
 fn embedded_v4(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let [a, b, c, d, e, f, g, h] = address.segments();
     let of = |high: u16, low: u16| Some(Ipv4Addr::from((u32::from(high) << 16) | u32::from(low)));
     match (a, b, c, d, e, f) {
-        (0, 0, 0, 0, 0, 0xffff) | (0x64, 0xff9b, 0, 0, 0, 0) => of(g, h),
+        (0, 0, 0, 0, 0, 0xffff) | (0, 0, 0, 0, 0xffff, 0) | (0x64, 0xff9b, 0, 0, 0, 0) => of(g, h),
+        // A link-local or unique local ISATAP address is what its own prefix says.
+        (0x2000..0x4000, _, _, _, 0 | 0x200, 0x5efe) => of(g, h),
         (0, 0, 0, 0, 0, 0) if g != 0 => of(g, h),
         (0x2002, ..) => of(b, c),
         _ => None,
@@ -81,14 +87,15 @@ const PRIVATE_V4: &[(Ipv4Addr, u32)] = &[
     (v4(192, 168, 0, 0), 16),
 ];
 
-/// Link-local with most clouds' metadata, Azure's and Alibaba's metadata, protocol assignments, documentation,
-/// benchmarks, multicast, reserved.
+/// Link-local with most clouds' metadata, Azure's and Alibaba's metadata, protocol assignments (Oracle's metadata is
+/// among them), documentation, 6to4 relays, benchmarks, multicast, reserved.
 const NEVER_V4: &[(Ipv4Addr, u32)] = &[
     (v4(169, 254, 0, 0), 16),
     (v4(168, 63, 129, 16), 32),
     (v4(100, 100, 100, 200), 32),
     (v4(192, 0, 0, 0), 24),
     (v4(192, 0, 2, 0), 24),
+    (v4(192, 88, 99, 0), 24),
     (v4(198, 18, 0, 0), 15),
     (v4(198, 51, 100, 0), 24),
     (v4(203, 0, 113, 0), 24),
@@ -100,16 +107,21 @@ const NEVER_V4: &[(Ipv4Addr, u32)] = &[
 const PRIVATE_V6: &[(Ipv6Addr, u32)] =
     &[(v6([0; 8]), 128), (v6([0, 0, 0, 0, 0, 0, 0, 1]), 128), (v6([0xfc00, 0, 0, 0, 0, 0, 0, 0]), 7)];
 
-/// Amazon's metadata, link-local, site-local, multicast, local NAT64, Teredo, documentation, discard.
+/// Metadata of Amazon, Google and Scaleway; link-local, site-local, multicast, local NAT64, protocol assignments with
+/// Teredo, documentation, discard and its neighbour, segment routing.
 const NEVER_V6: &[(Ipv6Addr, u32)] = &[
-    (v6([0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254]), 128),
+    (v6([0xfd00, 0xec2, 0, 0, 0, 0, 0, 0]), 32),
+    (v6([0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254]), 128),
+    (v6([0xfd00, 0x42, 0, 0, 0, 0, 0, 0x42]), 128),
     (v6([0xfe80, 0, 0, 0, 0, 0, 0, 0]), 10),
     (v6([0xfec0, 0, 0, 0, 0, 0, 0, 0]), 10),
     (v6([0xff00, 0, 0, 0, 0, 0, 0, 0]), 8),
     (v6([0x64, 0xff9b, 1, 0, 0, 0, 0, 0]), 48),
-    (v6([0x2001, 0, 0, 0, 0, 0, 0, 0]), 32),
+    (v6([0x2001, 0, 0, 0, 0, 0, 0, 0]), 23),
     (v6([0x2001, 0xdb8, 0, 0, 0, 0, 0, 0]), 32),
-    (v6([0x100, 0, 0, 0, 0, 0, 0, 0]), 64),
+    (v6([0x3fff, 0, 0, 0, 0, 0, 0, 0]), 20),
+    (v6([0x100, 0, 0, 0, 0, 0, 0, 0]), 63),
+    (v6([0x5f00, 0, 0, 0, 0, 0, 0, 0]), 16),
 ];
 
 #[cfg(test)]
@@ -125,10 +137,18 @@ mod tests {
                 "0.0.0.0 10.1.2.3 100.64.0.1 100.127.255.255 127.0.0.1 127.9.9.9 172.16.0.1 172.31.255.255",
             ),
             (Reach::Private, "192.168.1.1 :: ::1 fc00::1 fdff::1 ::ffff:127.0.0.1 ::ffff:10.0.0.1 ::7f00:1"),
-            (Reach::Private, "64:ff9b::10.0.0.1 2002:a00:1:: 2002:7f00:1::1"),
+            (Reach::Private, "64:ff9b::10.0.0.1 2002:a00:1:: 2002:7f00:1::1 ::ffff:0:10.0.0.1 2a00::5efe:10.0.0.1"),
+            (Reach::Private, "fd00::5efe:8.8.8.8 fd00:ec3::254 2a00::200:5efe:7f00:1"),
+            (
+                Reach::Public,
+                "64:ff9b::8.8.8.8 2002:808:808::1 ::ffff:8.8.8.8 2a00::5efe:8.8.8.8 2001:200::1 2001:470::1",
+            ),
             (Reach::Never, "169.254.169.254 169.254.0.1 168.63.129.16 100.100.100.200 192.0.0.1 192.0.2.1 198.19.0.1"),
             (Reach::Never, "198.51.100.1 203.0.113.1 224.0.0.1 239.1.1.1 240.0.0.1 255.255.255.255 fe80::1 febf::1"),
-            (Reach::Never, "fec0::1 ff02::1 fd00:ec2::254 64:ff9b:1::1 2001::1 2001:db8::1 100::1"),
+            (Reach::Never, "fec0::1 ff02::1 fd00:ec2::254 64:ff9b:1::1 2001::1 2001:db8::1 100::1 100:0:0:1::1"),
+            (Reach::Never, "fd00:ec2::23 fd20:ce::254 fd00:42::42 192.88.99.1 192.0.0.192 169.254.170.2 2001:2::1"),
+            (Reach::Never, "3fff::1 5f00::1 fe80::5efe:8.8.8.8 2001::5efe:8.8.8.8 2a00::5efe:169.254.169.254"),
+            (Reach::Never, "::ffff:0:169.254.169.254"),
             (Reach::Never, "::ffff:169.254.169.254 64:ff9b::169.254.169.254 2002:a9fe:a9fe::1 ::a9fe:a9fe"),
         ];
         for (reached, addresses) in expected {

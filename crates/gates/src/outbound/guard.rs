@@ -1,7 +1,9 @@
 //! The policy, the check of a URL, and the resolver that hands on only addresses that were checked.
 
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
+use nylorun_ports::BoxFuture;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use url::{Host, Url};
 
@@ -56,9 +58,13 @@ impl PrivateTargets {
     }
 }
 
+/// Names of clouds' metadata services, which some networks resolve to addresses of their own.
+const METADATA_NAMES: &[&str] =
+    &["metadata", "metadata.google.internal", "metadata.goog", "instance-data", "instance-data.ec2.internal"];
+
 fn is_metadata_name(name: &str) -> bool {
     let name = name.strip_suffix('.').unwrap_or(name);
-    ["metadata.google.internal", "metadata"].iter().any(|known| name.eq_ignore_ascii_case(known))
+    METADATA_NAMES.iter().any(|known| name.eq_ignore_ascii_case(known))
 }
 
 /// Why a URL is not called.
@@ -90,16 +96,27 @@ impl Refusal {
     }
 }
 
+/// Finds the addresses of a name; the ports of its answers do not matter.
+pub type Lookup = Arc<dyn Fn(String) -> BoxFuture<'static, std::io::Result<Vec<SocketAddr>>> + Send + Sync>;
+
+/// The name system of the host.
+pub(super) fn host_lookup() -> Lookup {
+    Arc::new(|name| Box::pin(async move { Ok(tokio::net::lookup_host((name, 0)).await?.collect()) }))
+}
+
 /// Resolves names and refuses a name when any of its addresses is refused. The connection is made to the addresses that
 /// were checked: there is no second look-up that could answer otherwise.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct GuardedResolver(pub(super) PrivateTargets);
+#[derive(Clone)]
+pub(super) struct GuardedResolver {
+    pub(super) policy: PrivateTargets,
+    pub(super) lookup: Lookup,
+}
 
 impl Resolve for GuardedResolver {
     fn resolve(&self, name: Name) -> Resolving {
-        let policy = self.0;
+        let Self { policy, lookup } = self.clone();
         Box::pin(async move {
-            let found: Vec<SocketAddr> = tokio::net::lookup_host((name.as_str(), 0)).await?.collect();
+            let found = lookup(name.as_str().to_owned()).await?;
             if found.iter().any(|address| !policy.admits(address.ip())) {
                 return Err(Refusal::address(name.as_str()).into());
             }

@@ -8,7 +8,7 @@ mod address;
 mod guard;
 
 use std::error::Error as _;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -17,7 +17,9 @@ use reqwest::redirect::Policy;
 use reqwest::{Client, ClientBuilder, Method};
 use url::{Position, Url};
 
-pub use guard::{PrivateTargets, Refusal};
+pub use guard::{Lookup, PrivateTargets, Refusal};
+
+use guard::{GuardedResolver, host_lookup};
 
 /// How long a connection may take to be made.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -70,26 +72,48 @@ pub struct OutboundRequest {
     pub max_answer: usize,
 }
 
+/// Whether a connection serves several requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Connections {
+    /// It does: the next request saves a handshake, and may find the connection closed by the other side.
+    Reused,
+    /// Each request has its own: a request that fails after it was sent did not fail because it came late.
+    OneEach,
+}
+
 /// The client.
-#[derive(Debug)]
 pub struct Outbound {
     policy: PrivateTargets,
+    connections: Connections,
+    lookup: Lookup,
     /// Made at the first call: reading the system's certificates takes longer than a start may.
     client: OnceLock<Result<Client, String>>,
 }
 
 impl Outbound {
-    /// A client under this policy.
+    /// A client under this policy, which asks the host's name system and uses connections again.
     pub fn new(policy: PrivateTargets) -> Self {
-        Self { policy, client: OnceLock::new() }
+        Self { policy, connections: Connections::Reused, lookup: host_lookup(), client: OnceLock::new() }
+    }
+
+    /// The same, with such connections.
+    #[must_use]
+    pub fn with_connections(self, connections: Connections) -> Self {
+        Self { connections, ..self }
+    }
+
+    /// The same, with names found by `lookup`. What it answers is checked all the same.
+    #[must_use]
+    pub fn with_lookup(self, lookup: Lookup) -> Self {
+        Self { lookup, ..self }
     }
 
     /// Sends a request and waits for the head of its answer. It has no time limit of its own beyond that of the
     /// connection: dropping the future ends the call.
     pub async fn send(&self, request: OutboundRequest) -> Result<OutboundAnswer, OutboundError> {
         self.policy.check(&request.url)?;
-        let client =
-            self.client.get_or_init(|| set_up(self.policy)).as_ref().map_err(|e| OutboundError::SetUp(e.clone()))?;
+        let client = self.client.get_or_init(|| self.set_up());
+        let client = client.as_ref().map_err(|error| OutboundError::SetUp(error.clone()))?;
         let sent = client.request(request.method, request.url).headers(request.headers).body(request.body).send();
         let response = sent.await.map_err(failed)?;
         let status = response.status();
@@ -97,6 +121,43 @@ impl Outbound {
             return Err(OutboundError::Redirect(status.as_u16()));
         }
         Ok(OutboundAnswer { response, left: request.max_answer, max: request.max_answer })
+    }
+
+    fn set_up(&self) -> Result<Client, String> {
+        install_tls();
+        let with_system = self.builder().build();
+        // A machine without certificates can still call what speaks plain HTTP; HTTPS then trusts nobody.
+        let built = with_system.or_else(|error| {
+            let error = innermost(&error);
+            tracing::warn!(error, "no certificates of the system: endpoints with https cannot be called");
+            self.builder().tls_certs_only([]).build()
+        });
+        built.map_err(|error| innermost(&error))
+    }
+
+    fn builder(&self) -> ClientBuilder {
+        let agent = HeaderValue::from_static(concat!("nylorun/", env!("CARGO_PKG_VERSION")));
+        let idle_connections = match self.connections {
+            Connections::Reused => usize::MAX,
+            Connections::OneEach => 0,
+        };
+        Client::builder()
+            .no_proxy()
+            .redirect(Policy::none())
+            .referer(false)
+            .retry(reqwest::retry::never())
+            .dns_resolver(GuardedResolver { policy: self.policy, lookup: Arc::clone(&self.lookup) })
+            .connect_timeout(CONNECT_TIMEOUT)
+            .pool_idle_timeout(IDLE_CONNECTION)
+            .pool_max_idle_per_host(idle_connections)
+            .default_headers(HeaderMap::from_iter([(USER_AGENT, agent)]))
+    }
+}
+
+impl std::fmt::Debug for Outbound {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { policy, connections, .. } = self;
+        f.debug_struct("Outbound").field("policy", policy).field("connections", connections).finish_non_exhaustive()
     }
 }
 
@@ -151,31 +212,6 @@ pub fn credential(value: &str) -> Option<HeaderValue> {
 fn install_tls() {
     // An error says that one is installed already, which is as good.
     let _ = rustls::crypto::ring::default_provider().install_default();
-}
-
-fn set_up(policy: PrivateTargets) -> Result<Client, String> {
-    install_tls();
-    let with_system = builder(policy).build();
-    // A machine without certificates can still call a model on its own network by plain HTTP; HTTPS then trusts nobody.
-    let built = with_system.or_else(|error| {
-        let error = innermost(&error);
-        tracing::warn!(error, "no certificates of the system: endpoints with https cannot be called");
-        builder(policy).tls_certs_only([]).build()
-    });
-    built.map_err(|error| innermost(&error))
-}
-
-fn builder(policy: PrivateTargets) -> ClientBuilder {
-    let agent = HeaderValue::from_static(concat!("nylorun/", env!("CARGO_PKG_VERSION")));
-    Client::builder()
-        .no_proxy()
-        .redirect(Policy::none())
-        .referer(false)
-        .retry(reqwest::retry::never())
-        .dns_resolver(guard::GuardedResolver(policy))
-        .connect_timeout(CONNECT_TIMEOUT)
-        .pool_idle_timeout(IDLE_CONNECTION)
-        .default_headers(HeaderMap::from_iter([(USER_AGENT, agent)]))
 }
 
 fn failed(error: reqwest::Error) -> OutboundError {
