@@ -2,7 +2,7 @@
 //! all.
 
 use crate::direct_call::DirectCallChange;
-use crate::effect::{EffectKind, EffectOutcome, EffectStatus};
+use crate::effect::{EffectKind, EffectOutcome, EffectStatus, RunsAt};
 use crate::event::{Event, Payload, Source};
 use crate::id::{CallId, EffectId, EventId, InvocationId, SessionId, TurnId};
 use crate::model::words;
@@ -132,6 +132,8 @@ pub struct EffectTool {
     pub name: String,
     /// The capability that declares it.
     pub capability_id: String,
+    /// Where it runs.
+    pub runs_at: RunsAt,
     /// What it is about ([`crate::tool::WorkspaceTool::subject`]), while it may become uncertain.
     pub subject: Option<String>,
 }
@@ -165,7 +167,7 @@ pub enum EffectChange {
         /// The turn.
         turn_id: TurnId,
     },
-    /// The intent is forgotten, so that the effect may run again.
+    /// The intent is forgotten, and what a gate held of the call with it, so that the effect may run again.
     Forget {
         /// The effect.
         id: EffectId,

@@ -91,6 +91,8 @@ pub struct ToolRequest {
 pub enum ToolTarget {
     /// In the session's workspace.
     Workspace(WorkspaceTool),
+    /// At the HTTP endpoint that the manifest names for the tool, called by the tool gate (engine e.4).
+    Http,
     /// Nowhere yet: the call completes as failed `tool.unavailable` (decisions, Manifests).
     Unavailable,
     /// Nowhere: the agent has no tool of this name. The call completes as failed `tool.unknown`.
@@ -99,12 +101,36 @@ pub enum ToolTarget {
     MalformedInput,
 }
 
+words! {
+    /// Where a tool call runs, as the journal remembers it: it decides what may run again.
+    RunsAt {
+        /// In the session's workspace.
+        Workspace = "workspace",
+        /// At a gate, which holds the call by its effect's id and never sends it twice (trust 5).
+        Gate = "gate",
+        /// Nowhere: it was refused at its intent.
+        Nowhere = "nowhere",
+    }
+}
+
+impl ToolTarget {
+    /// Where the call runs.
+    pub fn runs_at(self) -> RunsAt {
+        match self {
+            Self::Workspace(_) => RunsAt::Workspace,
+            Self::Http => RunsAt::Gate,
+            Self::Unavailable | Self::UnknownTool | Self::MalformedInput => RunsAt::Nowhere,
+        }
+    }
+}
+
 impl ToolRequest {
     /// What the call is about, if it is one that becomes uncertain when its answer is lost.
     pub fn subject_in_doubt(&self) -> Option<String> {
         match self.target {
             ToolTarget::Workspace(tool) if !tool.is_read_only() => tool.subject(&self.input),
             ToolTarget::Workspace(_)
+            | ToolTarget::Http
             | ToolTarget::Unavailable
             | ToolTarget::UnknownTool
             | ToolTarget::MalformedInput => None,
@@ -115,7 +141,7 @@ impl ToolRequest {
     pub fn refusal(&self) -> Option<ToolOutcome> {
         let name = &self.tool_name;
         match self.target {
-            ToolTarget::Workspace(_) => None,
+            ToolTarget::Workspace(_) | ToolTarget::Http => None,
             ToolTarget::Unavailable => {
                 Some(ToolOutcome::failed("tool.unavailable", format!("Nothing here can run the tool {name}.")))
             }
@@ -141,11 +167,21 @@ pub enum EffectOutcome {
 
 /// Whether an effect that was running when its owner died may simply run again (decisions, What may run again).
 ///
-/// The one predicate for takeover, for intent and for shutdown. All else that was running is uncertain.
-pub fn may_run_again(kind: EffectKind, tool_name: Option<&str>) -> bool {
-    match kind {
-        EffectKind::Model => true,
-        EffectKind::Tool => tool_name.and_then(WorkspaceTool::from_wire).is_some_and(WorkspaceTool::is_read_only),
-        EffectKind::Delegation | EffectKind::Agent => false,
+/// The one predicate for takeover, for intent and for shutdown. All else that was running is uncertain. A call that a
+/// gate holds is asked for again: the gate answers with what it recorded, or says itself that nobody knows.
+pub fn may_run_again(kind: EffectKind, tool: Option<(RunsAt, &str)>) -> bool {
+    let is_held = tool.is_some_and(|(runs_at, _)| runs_at == RunsAt::Gate);
+    is_held || !may_have_changed(kind, tool)
+}
+
+/// Whether an effect that was running may have changed something outside. When its turn ends without its outcome,
+/// somebody must look at it.
+pub fn may_have_changed(kind: EffectKind, tool: Option<(RunsAt, &str)>) -> bool {
+    match (kind, tool) {
+        (EffectKind::Model, _) => false,
+        (EffectKind::Tool, Some((RunsAt::Workspace | RunsAt::Nowhere, name))) => {
+            !WorkspaceTool::from_wire(name).is_some_and(WorkspaceTool::is_read_only)
+        }
+        (EffectKind::Tool, Some((RunsAt::Gate, _)) | None) | (EffectKind::Delegation | EffectKind::Agent, _) => true,
     }
 }

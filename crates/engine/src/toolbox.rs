@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use nylorun_domain::effect::{ToolRequest, ToolTarget};
 use nylorun_domain::json::{Json, Value};
-use nylorun_domain::manifest::{AgentManifest, ToolExecutor};
+use nylorun_domain::manifest::{AgentManifest, Approval, ToolExecutor};
 use nylorun_domain::model::{ToolCall, ToolInput};
 
 /// Who declares a tool, and what carries it out.
@@ -23,9 +23,10 @@ impl Toolbox {
     pub(crate) fn new(manifest: &AgentManifest) -> Self {
         let tools = manifest.capabilities.iter().flat_map(|capability| {
             capability.tools.iter().map(|tool| {
-                let target = match tool.executor {
-                    ToolExecutor::Workspace(tool) => ToolTarget::Workspace(tool),
-                    ToolExecutor::Http(_) | ToolExecutor::Agent(_) | ToolExecutor::None => ToolTarget::Unavailable,
+                let target = match &tool.executor {
+                    ToolExecutor::Workspace(tool) => ToolTarget::Workspace(*tool),
+                    ToolExecutor::Http(http) => http_target(http.approval),
+                    ToolExecutor::Agent(_) | ToolExecutor::None => ToolTarget::Unavailable,
                 };
                 (tool.name.clone(), Declared { capability_id: capability.id.clone(), target })
             })
@@ -53,6 +54,36 @@ impl Toolbox {
     }
 }
 
+/// A tool that a person must approve runs nowhere while nobody can be asked.
+fn http_target(approval: Approval) -> ToolTarget {
+    match approval {
+        Approval::Never => ToolTarget::Http,
+        Approval::Always => ToolTarget::Unavailable,
+    }
+}
+
 fn as_string(text: &nylorun_domain::json::Text) -> Json {
     Value::from(text.clone()).to_json()
+}
+
+#[cfg(test)]
+mod tests {
+    use nylorun_domain::id::CallId;
+
+    use super::*;
+
+    #[test]
+    fn an_http_tool_runs_at_the_gate_unless_somebody_must_approve_it() {
+        let manifest = r#"{"manifestSchemaVersion":5,"id":"a","capabilities":[{"id":"c","type":"agent","tools":[
+            {"name":"order","inputSchema":{},"http":{"url":"https://example.com/orders"}},
+            {"name":"pay","inputSchema":{},"approval":"always","http":{"url":"https://example.com/payments"}}]}]}"#;
+        let manifest = AgentManifest::check_saved(&Json::parse(manifest).unwrap()).unwrap();
+        let target = |name: &str| {
+            let input = ToolInput::Json(Json::from_trusted("{}"));
+            let call = ToolCall { call_id: CallId::from_trusted("1"), name: name.to_owned(), input };
+            Toolbox::new(&manifest).request(&call).target
+        };
+        assert_eq!(target("order"), ToolTarget::Http);
+        assert_eq!(target("pay"), ToolTarget::Unavailable);
+    }
 }

@@ -13,5 +13,7 @@ mod failure;
 mod prompt;
 mod providers;
 mod sse;
+mod tools;
 
 pub use models::{CallSettings, Models};
+pub use tools::HttpToolGate;

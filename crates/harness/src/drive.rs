@@ -16,6 +16,7 @@ use nylorun_wire::transcript::entry_len;
 use tokio::sync::mpsc;
 
 use crate::executors::{Arrival, Ended, Executors, Repeatable, RunContext};
+use crate::fit::StepRoom;
 use crate::in_process::Gates;
 
 /// One run.
@@ -33,6 +34,8 @@ pub(crate) struct Driver {
     recorded: HashMap<EffectId, RecordedOutcome>,
     /// Effects that have no intent yet.
     wants: Vec<Effect>,
+    /// What is left for the results of the current step.
+    room: StepRoom,
 }
 
 impl Driver {
@@ -45,6 +48,7 @@ impl Driver {
             turn_id: start.turn_id.clone(),
             epoch: start.epoch,
             workspace: start.workspace,
+            manifest: Arc::clone(&start.manifest),
         };
         let recorded = start.outcomes.into_iter().map(|outcome| (outcome.effect_id.clone(), outcome)).collect();
         let run = Run::new(Start {
@@ -66,6 +70,7 @@ impl Driver {
             reports: Vec::new(),
             recorded,
             wants: Vec::new(),
+            room: StepRoom::WHOLE,
         }
     }
 
@@ -110,6 +115,11 @@ impl Driver {
             let effect = self.wants.remove(at);
             match self.recorded.remove(&effect.id) {
                 Some(recorded) if recorded.request_hash == effect.request_hash => {
+                    if let (Repeatable::Held, EffectOutcome::Tool(outcome)) =
+                        (Repeatable::of(&effect), &recorded.outcome)
+                    {
+                        self.room.spend(outcome);
+                    }
                     self.resolve(&effect.id, recorded.outcome);
                 }
                 Some(_) => self.drifted(&effect.id),
@@ -202,8 +212,8 @@ impl Driver {
     /// Takes what became of an effect.
     pub(crate) fn take(&mut self, arrival: Arrival) {
         let Arrival { effect_id, ended, events, record } = arrival;
-        self.in_flight.remove(&effect_id);
-        let result = match ended {
+        let repeatable = self.in_flight.remove(&effect_id);
+        let result = match self.fitted(ended, repeatable) {
             Ended::Value(outcome) => match self.resolve(&effect_id, outcome) {
                 Some(outcome) => EffectResult::Value(outcome),
                 None => return,
@@ -217,8 +227,21 @@ impl Driver {
         self.reports.push(EffectReport { effect_id, result, events, record });
     }
 
+    /// What a gate's tool gave, cut to the room of its step.
+    fn fitted(&mut self, ended: Ended, repeatable: Option<Repeatable>) -> Ended {
+        match (ended, repeatable) {
+            (Ended::Value(EffectOutcome::Tool(outcome)), Some(Repeatable::Held)) => {
+                Ended::Value(EffectOutcome::Tool(self.room.fit(outcome)))
+            }
+            (ended, _) => ended,
+        }
+    }
+
     /// Gives the engine an outcome, and answers it as it is to be recorded.
     fn resolve(&mut self, id: &EffectId, outcome: EffectOutcome) -> Option<EffectOutcome> {
+        if matches!(outcome, EffectOutcome::Model(_)) {
+            self.room = StepRoom::WHOLE;
+        }
         let resolved = self.run.resolve(id, outcome);
         resolved.map_err(|error| self.faulted(&error.to_string())).ok()
     }

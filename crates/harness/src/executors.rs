@@ -1,4 +1,4 @@
-//! Carrying effects out: models at their gate, tools in the session's workspace.
+//! Carrying effects out: models at their gate, tools in the session's workspace or at the tool gate.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -6,13 +6,15 @@ use std::sync::Arc;
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
 use nylorun_domain::effect::{
-    Effect, EffectKind, EffectOutcome, EffectRequest, ToolRequest, ToolTarget, may_run_again,
+    Effect, EffectKind, EffectOutcome, EffectRequest, RunsAt, ToolRequest, ToolTarget, may_run_again,
 };
 use nylorun_domain::id::{AgentId, EffectId, SessionId, TurnId};
+use nylorun_domain::manifest::AgentManifest;
 use nylorun_domain::model::{ModelFailure, ModelFailureCode, ModelOutcome, Prompt};
 use nylorun_domain::tool::{ToolOutcome, WorkspaceTool};
 use nylorun_domain::workspace::{WorkspaceEvent, WorkspaceRecord};
 use nylorun_ports::abort::{Abort, AbortHandle, AbortKind, abort_pair};
+use nylorun_ports::http_tools::{HttpToolAnswer, HttpToolCall};
 use nylorun_ports::models::{Delta, DeltaSink, ModelCall};
 use nylorun_ports::run::{RunCore, RunWorkspace};
 use nylorun_ports::workspaces::{WorkspaceCall, WorkspaceOutcome};
@@ -27,6 +29,7 @@ pub(crate) struct RunContext {
     pub(crate) turn_id: TurnId,
     pub(crate) epoch: i64,
     pub(crate) workspace: Option<RunWorkspace>,
+    pub(crate) manifest: Arc<AgentManifest>,
 }
 
 /// Whether an effect that was cut off may simply run again.
@@ -34,6 +37,8 @@ pub(crate) struct RunContext {
 pub(crate) enum Repeatable {
     /// It may.
     Yes,
+    /// Its gate holds it: it may be asked for again, and is not made twice. A shutdown lets it finish.
+    Held,
     /// It is uncertain then.
     No,
 }
@@ -78,9 +83,13 @@ impl Repeatable {
     pub(crate) fn of(effect: &Effect) -> Self {
         let tool = match &effect.request {
             EffectRequest::Model(_) => None,
-            EffectRequest::Tool(request) => Some(request.tool_name.as_str()),
+            EffectRequest::Tool(request) => Some((request.target.runs_at(), request.tool_name.as_str())),
         };
-        if may_run_again(effect.request.kind(), tool) { Self::Yes } else { Self::No }
+        match (tool, may_run_again(effect.request.kind(), tool)) {
+            (Some((RunsAt::Gate, _)), true) => Self::Held,
+            (_, true) => Self::Yes,
+            (_, false) => Self::No,
+        }
     }
 }
 
@@ -101,7 +110,7 @@ impl Executors {
         let with_aborts = effects.into_iter().map(|effect| {
             let abort = match Repeatable::of(&effect) {
                 Repeatable::Yes => self.repeatable.1.clone(),
-                Repeatable::No => self.unrepeatable.1.clone(),
+                Repeatable::Held | Repeatable::No => self.unrepeatable.1.clone(),
             };
             (effect, abort)
         });
@@ -183,9 +192,42 @@ impl Shared {
         if let Some(refusal) = request.refusal() {
             return arrival(effect, Ended::Value(EffectOutcome::Tool(refusal)));
         }
-        let ToolTarget::Workspace(tool) = request.target else {
-            return arrival(effect, failed_within(effect, "nothing carries this tool out"));
+        match request.target {
+            ToolTarget::Workspace(tool) => self.call_workspace(effect, request, tool, abort).await,
+            ToolTarget::Http => self.call_http(effect, request, abort).await,
+            ToolTarget::Unavailable | ToolTarget::UnknownTool | ToolTarget::MalformedInput => {
+                arrival(effect, failed_within(effect, "nothing carries this tool out"))
+            }
+        }
+    }
+
+    async fn call_http(&self, effect: &Effect, request: &ToolRequest, abort: Abort) -> Arrival {
+        let call = HttpToolCall {
+            session_id: self.context.session_id.clone(),
+            turn_id: self.context.turn_id.clone(),
+            agent_id: self.context.agent_id.clone(),
+            epoch: self.context.epoch,
+            effect_id: effect.id.clone(),
+            request_hash: effect.request_hash.clone(),
+            manifest: Arc::clone(&self.context.manifest),
+            tool_name: request.tool_name.clone(),
+            input: request.input.clone(),
         };
+        let ended = match self.gates.http_tools.call(call, abort).await {
+            HttpToolAnswer::Done(outcome) => Ended::Value(EffectOutcome::Tool(outcome)),
+            HttpToolAnswer::Lost { message } => Ended::Lost { message },
+            HttpToolAnswer::Aborted => Ended::Lost { message: format!("{} was stopped", request.tool_name) },
+        };
+        arrival(effect, ended)
+    }
+
+    async fn call_workspace(
+        &self,
+        effect: &Effect,
+        request: &ToolRequest,
+        tool: WorkspaceTool,
+        abort: Abort,
+    ) -> Arrival {
         let Some(workspace) = &self.context.workspace else {
             let refusal = ToolOutcome::failed("tool.unavailable", "The session has no workspace.");
             return arrival(effect, Ended::Value(EffectOutcome::Tool(refusal)));
@@ -236,7 +278,7 @@ fn failed_within(effect: &Effect, message: &str) -> Ended {
         (EffectKind::Tool, Repeatable::Yes) => {
             Ended::Value(EffectOutcome::Tool(ToolOutcome::failed("sandbox.error", message)))
         }
-        (EffectKind::Tool, Repeatable::No) | (EffectKind::Delegation | EffectKind::Agent, _) => {
+        (EffectKind::Tool, Repeatable::Held | Repeatable::No) | (EffectKind::Delegation | EffectKind::Agent, _) => {
             Ended::Lost { message: message.to_owned() }
         }
     }

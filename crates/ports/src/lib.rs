@@ -5,6 +5,8 @@
 
 pub mod abort;
 pub mod backends;
+pub mod crossings;
+pub mod http_tools;
 pub mod model_vault;
 pub mod models;
 pub mod run;

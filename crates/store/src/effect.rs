@@ -1,7 +1,7 @@
 //! The journal (engine b.2).
 
 use nylorun_domain::change::{EffectChange, EffectRow, EffectTool};
-use nylorun_domain::effect::{EffectKind, EffectStatus};
+use nylorun_domain::effect::{EffectKind, EffectStatus, RunsAt};
 use nylorun_domain::id::{CallId, EffectId, InvocationId, SessionId, TurnId};
 use nylorun_domain::json::parse;
 use nylorun_wire::outcome;
@@ -9,11 +9,11 @@ use nylorun_wire::outcome;
 use crate::db::{Row, Statement, Val};
 use crate::rows::{insert_rows, values_sql};
 use crate::session::unknown_word;
-use crate::{Store, StoreError, params};
+use crate::{Store, StoreError, crossing, params};
 
 const INSERT: &str = "INSERT INTO effects (session_id, id, turn_id, segment, kind, invocation_id, call_id, tool_name, \
-     capability_id, subject, request_hash, status, outcome, error) VALUES";
-const COLUMNS: usize = 14;
+     capability_id, runs_at, subject, request_hash, status, outcome, error) VALUES";
+const COLUMNS: usize = 15;
 // What a call is about is only told while nobody knows what became of it; the record has it anyway.
 const COMPLETE: &str = "UPDATE effects SET status = 'completed', outcome = $1, error = NULL, subject = NULL \
      WHERE session_id = $2 AND id = $3";
@@ -25,7 +25,7 @@ macro_rules! select {
     ($rest:literal) => {
         concat!(
             "SELECT session_id, id, turn_id, segment, kind, invocation_id, call_id, tool_name, capability_id, \
-             request_hash, status, outcome, error, subject FROM effects WHERE ",
+             request_hash, status, outcome, error, subject, runs_at FROM effects WHERE ",
             $rest
         )
     };
@@ -87,7 +87,9 @@ fn statements(session: &SessionId, change: &EffectChange) -> Vec<Statement> {
         EffectChange::SlimTurn { turn_id } => {
             vec![Statement::any(SLIM, params![session.as_str(), turn_id.as_str()])]
         }
-        EffectChange::Forget { id } => vec![Statement::any(FORGET, params![session.as_str(), id.as_str()])],
+        EffectChange::Forget { id } => {
+            vec![Statement::any(FORGET, params![session.as_str(), id.as_str()]), crossing::forget(id)]
+        }
     }
 }
 
@@ -103,6 +105,7 @@ fn insert_params(row: &EffectRow) -> Vec<Val> {
         tool.map(|tool| tool.call_id.as_str()),
         tool.map(|tool| tool.name.as_str()),
         tool.map(|tool| tool.capability_id.as_str()),
+        tool.map(|tool| tool.runs_at.as_str()),
         tool.and_then(|tool| tool.subject.as_deref()),
         row.request_hash.as_str(),
         row.status.as_str(),
@@ -117,6 +120,7 @@ fn read(row: &Row) -> Result<EffectRow, StoreError> {
             call_id: CallId::from_trusted(call_id),
             name: name.to_owned(),
             capability_id: capability_id.to_owned(),
+            runs_at: runs_at(row.opt_text(14)?)?,
             subject: row.opt_text(13)?.map(str::to_owned),
         }),
         _ => None,
@@ -142,4 +146,12 @@ fn read(row: &Row) -> Result<EffectRow, StoreError> {
         outcome,
         error: row.opt_text(12)?.map(str::to_owned),
     })
+}
+
+/// Rows of builds before tool gates have no place: all tools ran in workspaces then.
+fn runs_at(word: Option<&str>) -> Result<RunsAt, StoreError> {
+    match word {
+        None => Ok(RunsAt::Workspace),
+        Some(word) => Ok(RunsAt::from_wire(word).ok_or_else(|| unknown_word("runs_at"))?),
+    }
 }

@@ -8,6 +8,7 @@ mod migrate;
 
 mod agent;
 mod command;
+mod crossing;
 mod direct_call;
 mod effect;
 mod event;
@@ -25,6 +26,7 @@ use nylorun_domain::id::TenantId;
 use nylorun_wire::event::UnreadableEvent;
 
 pub use agent::AgentRow;
+pub use crossing::{CrossingRow, TURN_NOT_HELD};
 pub use db::{Counts, Db, DbError, OpenError, WriteError};
 pub use event::StoredEvent;
 pub use migrate::schema_version;
@@ -71,6 +73,7 @@ pub fn all_sql() -> Vec<String> {
     let fixed = [
         agent::SQL,
         command::SQL,
+        crossing::SQL,
         direct_call::SQL,
         effect::SQL,
         event::SQL,

@@ -40,6 +40,12 @@ const MIGRATIONS: &[Migration] = &[
         sqlite: include_str!("../migrations/sqlite/0003_calls_in_doubt.sql"),
         postgres: include_str!("../migrations/postgres/0003_calls_in_doubt.sql"),
     },
+    Migration {
+        version: 4,
+        name: "tool_crossings",
+        sqlite: include_str!("../migrations/sqlite/0004_tool_crossings.sql"),
+        postgres: include_str!("../migrations/postgres/0004_tool_crossings.sql"),
+    },
 ];
 
 /// The newest schema version that this build knows.

@@ -8,6 +8,7 @@ mod begun;
 mod clock;
 mod committer;
 mod core;
+mod crossing_log;
 mod direct_call;
 mod live;
 mod load;
@@ -19,6 +20,7 @@ mod workspace_log;
 
 pub use clock::{fresh_key, now, stamp, ulid, uuid};
 pub use committer::{CommitError, Committer, Updated};
+pub use crossing_log::StoreCrossings;
 pub use live::{Heard, Live, LiveDelta, Observer};
 pub use scheduler::{Scheduler, SchedulerConfig};
 pub use sweep::{Maintenance, run_sweeps};

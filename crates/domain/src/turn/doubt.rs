@@ -1,13 +1,22 @@
 //! Effects without an outcome: which of them may have happened, and how the journal and the record say so.
 
 use crate::change::{EffectChange, EffectRow, SessionChange, Stamp};
-use crate::effect::{EffectStatus, may_run_again};
+use crate::effect::{EffectStatus, RunsAt, may_have_changed, may_run_again};
 use crate::event::{Payload, Source};
 
 impl EffectRow {
     /// Whether this effect may simply run again when its answer was lost.
     pub fn may_run_again(&self) -> bool {
-        may_run_again(self.kind, self.tool.as_ref().map(|tool| tool.name.as_str()))
+        may_run_again(self.kind, self.place())
+    }
+
+    /// Whether this effect, should it have run, may have changed something outside.
+    pub fn may_have_changed(&self) -> bool {
+        may_have_changed(self.kind, self.place())
+    }
+
+    fn place(&self) -> Option<(RunsAt, &str)> {
+        self.tool.as_ref().map(|tool| (tool.runs_at, tool.name.as_str()))
     }
 }
 
@@ -26,7 +35,7 @@ pub(super) fn doubt(change: &mut SessionChange, effect: &EffectRow, message: &st
 /// Closes the journal of a turn that ends while effects are in flight: what may have changed something outside is
 /// uncertain, all else is given up.
 ///
-/// An effect that may run again cannot have done harm, and nothing will ask for it any more: to call it uncertain would
+/// An effect that only reads cannot have done harm, and nothing will ask for it any more: to call it uncertain would
 /// make somebody look for what is not there.
 pub(super) fn abandon<'a>(
     change: &mut SessionChange,
@@ -36,7 +45,7 @@ pub(super) fn abandon<'a>(
 ) {
     for effect in effects {
         match effect.status {
-            EffectStatus::Invoking if !effect.may_run_again() => doubt(change, effect, message, stamp),
+            EffectStatus::Invoking if effect.may_have_changed() => doubt(change, effect, message, stamp),
             EffectStatus::Invoking | EffectStatus::Queued | EffectStatus::Pending => {
                 change.effects.push(EffectChange::Cancel { id: effect.id.clone() });
             }

@@ -206,6 +206,7 @@ impl Step {
                 call_id: tool.call_id.clone(),
                 name: tool.tool_name.clone(),
                 capability_id: tool.capability_id.clone(),
+                runs_at: tool.target.runs_at(),
                 subject: tool.subject_in_doubt(),
             }),
         };

@@ -259,6 +259,15 @@ fn a_cancel_doubts_only_what_may_have_changed_something() {
 }
 
 #[test]
+fn a_call_that_a_gate_holds_is_in_doubt_once_nobody_asks_for_it_again() {
+    let before = session(Status::Running);
+    let rows = rows(&intended(&[effect("1", "read", ToolTarget::Http)]));
+    let change = decide(|stamp| cancel(&before, &rows, Cancel { head: head("k"), reason: None }, stamp));
+    assert_eq!(kinds(&change), ["uncertain", "cancelled"]);
+    assert_eq!(doubts(&change).uncertain, ["1"]);
+}
+
+#[test]
 fn a_turn_that_fails_while_effects_are_in_flight_leaves_none_open() {
     let end = TurnEnd::Failed { code: "turn.deadline".into(), message: "late".into() };
     let output = Next::Output(TurnOutput { end, edits: vec![] });
@@ -298,6 +307,7 @@ fn what_was_running_at_a_takeover_is_uncertain_unless_it_may_run_again() {
         tool_effect("3", WorkspaceTool::Bash),
         tool_effect("4", WorkspaceTool::Write),
         tool_effect("5", WorkspaceTool::Grep),
+        effect("6", "bash", ToolTarget::Http),
     ];
     let journal = intended(&effects);
     let before = Session { owner: Some(WorkerId::from_trusted("dead")), ..session(Status::Running) };
@@ -319,12 +329,17 @@ fn what_was_running_at_a_takeover_is_uncertain_unless_it_may_run_again() {
 }
 
 #[test]
-fn a_takeover_of_repeatable_work_goes_on() {
-    let journal = intended(&[model_effect("1"), tool_effect("2", WorkspaceTool::Glob)]);
+fn a_takeover_of_repeatable_and_of_held_work_goes_on() {
+    // The gate is asked again, whatever the tool is called.
+    let held = effect("3", "order", ToolTarget::Http);
+    let journal = intended(&[model_effect("1"), tool_effect("2", WorkspaceTool::Glob), held.clone()]);
     let before = session(Status::Running);
     assert!(matches!(decide(|stamp| take(&before, Owner::Gone, &rows(&journal), &worker(), stamp)), Take::Taken(_)));
     let released = decide(|stamp| release(&before, &rows(&journal), stamp));
     assert_eq!((released.session.status, kinds(&released).len()), (Status::Runnable, 0));
+    let base = SessionChange::of(&before);
+    let again = decide(|stamp| step(base, &turn(), &journal, vec![], &Next::Intents(vec![held]), stamp));
+    assert_eq!(again.expect("the same request").answers, [IntentAnswer::Execute]);
 }
 
 #[test]

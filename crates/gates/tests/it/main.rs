@@ -17,3 +17,6 @@ mod openrouter;
 mod outbound;
 mod responses;
 mod support;
+mod tool_answers;
+mod tool_calls;
+mod tool_support;

@@ -32,11 +32,11 @@ pub(crate) enum Script {
 pub(crate) struct Seen(Arc<watch::Sender<Vec<String>>>);
 
 impl Seen {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(Arc::new(watch::Sender::new(Vec::new())))
     }
 
-    fn add(&self, line: impl Into<String>) {
+    pub(crate) fn add(&self, line: impl Into<String>) {
         self.0.send_modify(|lines| lines.push(line.into()));
     }
 

@@ -11,6 +11,8 @@ mod aborts;
 mod commits;
 mod fake_core;
 mod fake_gates;
+mod fake_http_tools;
 mod faults;
+mod http_tools;
 mod replays;
 mod support;

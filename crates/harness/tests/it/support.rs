@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use nylorun_domain::id::{AgentId, CallId, SessionId, TenantId, TurnId};
 use nylorun_domain::json::Json;
-use nylorun_domain::manifest::{AgentManifest, Capability, CapabilityKind, ManifestVersion, Tool, ToolExecutor};
+use nylorun_domain::manifest::{
+    AgentManifest, Approval, Capability, CapabilityKind, HttpMethod, HttpTarget, ManifestVersion, Tool, ToolExecutor,
+};
 use nylorun_domain::model::{Candidate, FinishReason, ModelOutcome, ModelRef, OutputPart, ToolCall, ToolInput};
 use nylorun_domain::tool::WorkspaceTool;
 use nylorun_domain::transcript::Input;
@@ -16,12 +18,14 @@ use tokio::task::JoinHandle;
 
 use crate::fake_core::FakeCore;
 use crate::fake_gates::{FakeModel, FakeWorkspaces, Script};
+use crate::fake_http_tools::FakeHttpTools;
 
 /// The fakes of one run.
 pub(crate) struct World {
     pub(crate) core: Arc<FakeCore>,
     pub(crate) model: Arc<FakeModel>,
     pub(crate) workspaces: Arc<FakeWorkspaces>,
+    pub(crate) http_tools: Arc<FakeHttpTools>,
     pub(crate) abort: AbortHandle,
     run: Option<JoinHandle<RunEnd>>,
 }
@@ -33,6 +37,7 @@ impl World {
             core: Arc::default(),
             model: Arc::new(FakeModel::new(script)),
             workspaces: Arc::new(FakeWorkspaces::new()),
+            http_tools: Arc::new(FakeHttpTools::new()),
             abort: abort_pair().0,
             run: None,
         }
@@ -42,8 +47,11 @@ impl World {
     pub(crate) fn begin(&mut self, start: TurnStart) {
         let (handle, abort) = abort_pair();
         self.abort = handle;
-        let harness =
-            InProcess::new(Arc::<FakeModel>::clone(&self.model), Arc::<FakeWorkspaces>::clone(&self.workspaces));
+        let harness = InProcess::new(
+            Arc::<FakeModel>::clone(&self.model),
+            Arc::<FakeWorkspaces>::clone(&self.workspaces),
+            Arc::<FakeHttpTools>::clone(&self.http_tools),
+        );
         let core = Arc::<FakeCore>::clone(&self.core);
         self.run = Some(tokio::spawn(async move { harness.run(start, core, abort).await }));
     }
@@ -67,7 +75,7 @@ impl World {
     }
 }
 
-/// A turn of an agent that has the six workspace tools and `remote`, which nothing carries out.
+/// A turn of an agent that has the six workspace tools, the HTTP tool `order`, and `remote`, which nothing carries out.
 pub(crate) fn start(outcomes: Vec<RecordedOutcome>) -> TurnStart {
     let session_id = SessionId::from_trusted("session");
     TurnStart {
@@ -117,10 +125,22 @@ fn agent() -> AgentManifest {
             metadata: None,
             instructions: Vec::new(),
             skills: Vec::new(),
-            tools: workspace_tools.chain([tool("remote", ToolExecutor::None)]).collect(),
+            tools: workspace_tools
+                .chain([tool("order", ToolExecutor::Http(endpoint())), tool("remote", ToolExecutor::None)])
+                .collect(),
             mcp_servers: Vec::new(),
             sandbox: Some(spec()),
         }],
+    }
+}
+
+fn endpoint() -> HttpTarget {
+    HttpTarget {
+        url: "https://example.com/orders".to_owned(),
+        method: HttpMethod::Post,
+        credential: None,
+        timeout_ms: 1_000,
+        approval: Approval::Never,
     }
 }
 

@@ -12,7 +12,7 @@ use nylorun_domain::id::{TenantId, WorkerId};
 use nylorun_domain::time::Millis;
 use nylorun_gates::catalogue::Catalogue;
 use nylorun_gates::outbound::Outbound;
-use nylorun_gates::{CallSettings, Models};
+use nylorun_gates::{CallSettings, HttpToolGate, Models};
 use nylorun_harness::InProcess;
 use nylorun_keys::model::ModelSecrets;
 use nylorun_ports::BoxFuture;
@@ -20,7 +20,8 @@ use nylorun_server::{ServerConfig, Stage, StageHandle, Stages, loopback_hosts, s
 use nylorun_store::db::{DatabaseUrl, DbOptions, HomeLock, OlderSchema, WorkerLock};
 use nylorun_store::{Db, NewTenant, Store};
 use nylorun_turns::{
-    Committer, Live, Maintenance, Scheduler, SchedulerConfig, StoreWorkspaceLog, fresh_key, now, run_sweeps, ulid,
+    Committer, Live, Maintenance, Scheduler, SchedulerConfig, StoreCrossings, StoreWorkspaceLog, fresh_key, now,
+    run_sweeps, ulid,
 };
 use nylorun_wire::model::CatalogueProvider;
 use nylorun_workspace::{Lifetime, ManagerConfig, Preference, ShellCommand, WorkspaceManager};
@@ -38,6 +39,7 @@ pub(crate) struct Runtime {
     db: Arc<Db>,
     scheduler: Scheduler,
     workspaces: WorkspaceManager,
+    http_tools: HttpToolGate,
     stage: StageHandle,
     server: JoinHandle<()>,
     sweeps: JoinHandle<()>,
@@ -73,16 +75,14 @@ impl Runtime {
         let backend = chosen_backend(&config.sandbox, &workspaces).await?;
         let catalogue = catalogue(config.models_file.as_deref())?;
         let secrets = Arc::new(ModelSecrets::new(Arc::new(kek), store.clone(), now));
-        let models = Models::new(
-            Arc::<ModelSecrets>::clone(&secrets),
-            Arc::new(Outbound::new(config.private_targets)),
-            Arc::clone(&catalogue),
-            CallSettings::default(),
-        );
-        let harness = Arc::new(InProcess::new(Arc::new(models), Arc::new(workspaces.clone())));
+        let crossings = Arc::new(StoreCrossings::new(store.clone()));
+        let http_tools =
+            HttpToolGate::new(Outbound::new(config.private_targets), Arc::<StoreCrossings>::clone(&crossings));
+        let models = models(config, &secrets, &catalogue);
+        let harness = InProcess::new(Arc::new(models), Arc::new(workspaces.clone()), Arc::new(http_tools.clone()));
         let worker = WorkerId::from_trusted(format!("worker-{host_id}-{}-{}", std::process::id(), &fresh_key()[..8]));
         let scheduler_config = SchedulerConfig { stop_grace: config.stop_grace, ..SchedulerConfig::default() };
-        let scheduler = Scheduler::new(committer, harness, worker, scheduler_config);
+        let scheduler = Scheduler::new(committer, Arc::new(harness), worker, scheduler_config);
         let app = App::new(Parts {
             store: store.clone(),
             live,
@@ -98,7 +98,7 @@ impl Runtime {
         let server = spawn_server(listener, app, server_config(config, address.port()), stages);
         let worker_lock = hold_worker_lock(&db, &scheduler).await?;
         let liveness = tokio::spawn(stay_alive(Arc::clone(&db), scheduler.clone(), worker_lock));
-        let maintenance: Vec<Arc<dyn Maintenance>> = vec![Arc::new(WorkspaceSweep(workspaces.clone()))];
+        let maintenance: Vec<Arc<dyn Maintenance>> = vec![Arc::new(WorkspaceSweep(workspaces.clone())), crossings];
         let sweeps = tokio::spawn(run_sweeps(scheduler.clone(), maintenance));
 
         let url = format!("http://{address}");
@@ -113,7 +113,19 @@ impl Runtime {
             port: address.port(),
             pid: std::process::id(),
         })?;
-        Ok(Self { url, credentials, db, scheduler, workspaces, stage, server, sweeps, liveness, _lock: lock })
+        Ok(Self {
+            url,
+            credentials,
+            db,
+            scheduler,
+            workspaces,
+            http_tools,
+            stage,
+            server,
+            sweeps,
+            liveness,
+            _lock: lock,
+        })
     }
 
     /// Where it serves.
@@ -138,6 +150,7 @@ impl Runtime {
         self.sweeps.abort();
         self.scheduler.stop().await;
         self.liveness.abort();
+        self.http_tools.close(Duration::from_secs(5)).await;
         self.workspaces.close(Duration::from_secs(5)).await;
         self.stage.advance(Stage::Closing);
         if let Err(error) = self.server.await {
@@ -268,6 +281,15 @@ fn workspace_manager(
         lifetime: Lifetime::Durable,
     };
     Ok(WorkspaceManager::new(manager, Arc::new(StoreWorkspaceLog::new(committer.clone()))))
+}
+
+fn models(config: &Config, secrets: &Arc<ModelSecrets>, catalogue: &Arc<Catalogue>) -> Models {
+    Models::new(
+        Arc::<ModelSecrets>::clone(secrets),
+        Arc::new(Outbound::new(config.private_targets)),
+        Arc::clone(catalogue),
+        CallSettings::default(),
+    )
 }
 
 /// The built-in catalogue with the operator's additions.

@@ -9,13 +9,16 @@
 mod chat;
 mod cli;
 mod crash_points;
+mod crash_points_http;
 mod database;
 mod direct_calls;
 mod doubt;
 mod drill;
 mod home;
 mod http;
+mod http_tools;
 mod kills;
 mod log;
+mod orders;
 mod raw;
 mod server;

@@ -7,6 +7,7 @@
     reason = "a helper of a test fails by panicking, as the test does"
 )]
 
+mod crossings;
 #[cfg(feature = "crash-points")]
 mod db_crash;
 mod db_migrate;

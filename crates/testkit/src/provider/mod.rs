@@ -1,8 +1,8 @@
 //! A stub of a model provider on `127.0.0.1`, which answers what it is told and misbehaves on demand.
 //!
-//! It takes a POST on any path, so it serves every provider's API: [`chat`], [`messages`], [`responses`] and
-//! [`gemini`] write their streams. Without a reply in its queue it answers with [`ProviderStub::always`]'s, or with
-//! status 599.
+//! It takes any method on any path, so it serves every provider's API: [`chat`], [`messages`], [`responses`] and
+//! [`gemini`] write their streams; it stands for the endpoint of an HTTP tool too. Without a reply in its queue it
+//! answers with [`ProviderStub::always`]'s, or with status 599.
 
 pub mod chat;
 pub mod gemini;
@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, State};
-use axum::http::{HeaderMap, Uri};
+use axum::http::{HeaderMap, Method, Uri};
 use axum::response::Response;
 use bytes::Bytes;
 use serde_json::Value;
@@ -29,6 +29,8 @@ pub use reply::{Piece, Reply};
 /// A request that the stub got.
 #[derive(Clone, Debug)]
 pub struct Recorded {
+    /// Its method.
+    pub method: Method,
     /// Its path.
     pub path: String,
     /// Its query, without the question mark; empty when it has none.
@@ -112,6 +114,15 @@ impl ProviderStub {
         self
     }
 
+    /// As [`ProviderStub::always`], once `released` says so.
+    pub fn always_after(
+        &self,
+        released: watch::Receiver<bool>,
+        answer: impl Fn(&Recorded) -> Reply + Send + Sync + 'static,
+    ) -> &Self {
+        self.always(move |request| answer(request).after(released.clone()))
+    }
+
     /// The requests that took a reply from the queue, in order.
     pub fn requests(&self) -> Vec<Recorded> {
         self.shared.script().requests.clone()
@@ -136,9 +147,15 @@ impl Drop for ProviderStub {
     }
 }
 
-async fn handle(State(shared): State<Arc<Shared>>, uri: Uri, headers: HeaderMap, body: Bytes) -> Response {
-    let request =
-        Recorded { path: uri.path().to_owned(), query: uri.query().unwrap_or_default().to_owned(), headers, body };
+async fn handle(
+    State(shared): State<Arc<Shared>>,
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    let (path, query) = (uri.path().to_owned(), uri.query().unwrap_or_default().to_owned());
+    let request = Recorded { method, path, query, headers, body };
     let reply = next_reply(&shared, request);
     shared.count.send_modify(|count| *count += 1);
     reply.into_response().await

@@ -9,6 +9,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use serde_json::Value;
+use tokio::sync::watch;
 
 /// A piece of a streamed answer.
 #[derive(Clone, Debug)]
@@ -30,13 +31,20 @@ pub struct Reply {
     headers: Vec<(String, String)>,
     pieces: Vec<Piece>,
     before: Option<Piece>,
+    released: Option<watch::Receiver<bool>>,
 }
 
 impl Reply {
     /// This status with a plain text body.
     pub fn status(status: u16, body: &str) -> Self {
         let pieces = vec![Piece::Bytes(Bytes::copy_from_slice(body.as_bytes()))];
-        Self { status, headers: vec![("content-type".into(), "text/plain".into())], pieces, before: None }
+        Self {
+            status,
+            headers: vec![("content-type".into(), "text/plain".into())],
+            pieces,
+            before: None,
+            released: None,
+        }
     }
 
     /// This status with a JSON body.
@@ -48,7 +56,8 @@ impl Reply {
     /// An event stream of these events' data.
     pub fn stream<'a>(events: impl IntoIterator<Item = &'a str>) -> Self {
         let pieces = events.into_iter().map(|data| Piece::Bytes(format!("data: {data}\n\n").into())).collect();
-        Self { status: 200, headers: Vec::new(), pieces, before: None }.header("content-type", "text/event-stream")
+        Self { status: 200, headers: Vec::new(), pieces, before: None, released: None }
+            .header("content-type", "text/event-stream")
     }
 
     /// An event stream of these events: name and data.
@@ -61,6 +70,12 @@ impl Reply {
     /// No answer at all.
     pub fn never() -> Self {
         Self { before: Some(Piece::Hang), ..Self::stream([]) }
+    }
+
+    /// Not before this says so.
+    pub fn after(mut self, released: watch::Receiver<bool>) -> Self {
+        self.released = Some(released);
+        self
     }
 
     /// With a header.
@@ -115,6 +130,10 @@ impl Reply {
     pub(super) async fn into_response(self) -> Response {
         if let Some(Piece::Hang) = self.before {
             std::future::pending::<()>().await;
+        }
+        if let Some(mut released) = self.released {
+            // Who drops the other side releases it too.
+            let _ = released.wait_for(|released| *released).await;
         }
         let only_bytes = self.pieces.iter().all(|piece| matches!(piece, Piece::Bytes(_)));
         let body = if only_bytes && self.pieces.len() == 1 { whole(self.pieces) } else { streamed(self.pieces) };
