@@ -48,7 +48,7 @@ impl StepRoom {
     }
 
     fn fit_output(self, output: Json) -> Json {
-        let share = self.left.min(INLINE).max(NEVER_BELOW);
+        let share = self.left.clamp(NEVER_BELOW, INLINE);
         let size = output.as_str().len();
         if size <= share {
             return output;

@@ -27,7 +27,7 @@ pub(crate) struct Config {
     pub(crate) allowed_hosts: Vec<String>,
     /// The database; `None` for the SQLite file in the home directory.
     pub(crate) database: Option<DatabaseUrl>,
-    /// Whether model calls may go to loopback and private addresses.
+    /// Whether calls of models and tools may go to loopback and private addresses.
     pub(crate) private_targets: PrivateTargets,
     /// The backend of workspaces.
     pub(crate) sandbox: Preference,
