@@ -1,8 +1,8 @@
 //! The harness: runs the engine, carries out the effects that it wants, and commits every step with the runtime
 //! (engine a, b).
 //!
-//! Read [`InProcess`] first, then `drive` (the loop of a run), `stop` (what an abort does to it), `executors` (models and
-//! tools) and `fit` (how much of a tool's result is kept).
+//! Read [`InProcess`] first, then `drive` (the loop of a run), `stop` (what an abort does to it), `executors` (models
+//! and tools) and `fit` (how much of a tool's result is kept).
 
 mod drive;
 mod executors;

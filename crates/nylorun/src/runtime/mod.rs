@@ -104,15 +104,7 @@ impl Runtime {
         let url = format!("http://{address}");
         let (backend, isolation) = backend.unwrap_or(("none", "none"));
         tracing::info!(url, host = host_id, tenant = %store.tenant(), sandbox = backend, isolation, "ready");
-        home.write_host_file(&HostFile {
-            format: 1,
-            host_id,
-            tenant_id: store.tenant().to_string(),
-            url: url.clone(),
-            host: address.ip().to_string(),
-            port: address.port(),
-            pid: std::process::id(),
-        })?;
+        home.write_host_file(&host_file(host_id, &store, address, &url))?;
         Ok(Self {
             url,
             credentials,
@@ -191,6 +183,18 @@ async fn chosen_backend(
         tracing::warn!(wanted = report.preference, reason = report.reason, "no workspace backend works here");
     }
     Ok(chosen)
+}
+
+fn host_file(host_id: String, store: &Store, address: SocketAddr, url: &str) -> HostFile {
+    HostFile {
+        format: 1,
+        host_id,
+        tenant_id: store.tenant().to_string(),
+        url: url.to_owned(),
+        host: address.ip().to_string(),
+        port: address.port(),
+        pid: std::process::id(),
+    }
 }
 
 fn server_config(config: &Config, port: u16) -> ServerConfig {
