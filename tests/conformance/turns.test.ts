@@ -1,6 +1,9 @@
 // What a turn writes: envelopes, payloads, order, failures (api 4).
 
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import test from 'node:test';
 import { done } from './support/client.ts';
 import { fresh, newAgent, newSession, only, openWorld, plainManifest, turn, typesOf } from './support/world.ts';
@@ -152,13 +155,33 @@ test('api 4.2: a failed tool call is data of the turn, which goes on', async () 
     assert.equal(await code('read', { path: 'none' }), 'sandbox.not_found');
 });
 
-const NO_HTTP_TOOLS = { todo: 'HTTP tools are not built: every call fails with tool.unavailable' };
-test('sandbox-and-definitions d1: an HTTP tool is called with its input as a JSON body', NO_HTTP_TOOLS, async () => {
+test('sandbox-and-definitions d1: an HTTP tool is called with its input as a JSON body', async (t) => {
+    const requests = [];
+    const endpoint = createServer(async (request, response) => {
+        const pieces = await request.toArray();
+        requests.push({ method: request.method, headers: request.headers, body: Buffer.concat(pieces).toString() });
+        response.writeHead(201, { 'content-type': 'application/json' }).end('{"id":7}');
+    });
+    endpoint.listen(0, '127.0.0.1');
+    await once(endpoint, 'listening');
+    t.after(() => endpoint.close());
+    const { port } = endpoint.address() as AddressInfo;
     const manifest = plainManifest(fresh('agent'));
-    manifest.capabilities[0].tools = [{ name: 'far', inputSchema: {}, http: { url: `${world.server.url}/health` } }];
+    const http = { url: `http://127.0.0.1:${port}/orders`, method: 'PUT' };
+    manifest.capabilities[0].tools = [{ name: 'order', inputSchema: { required: ['n'] }, http }];
     const session = await newSession(world.app, { agentId: await newAgent(world.app, manifest) });
-    const events = await turn(world.app, session, [{ tools: [{ name: 'far', input: {} }] }, { text: 'x' }]);
-    assert.equal(only(events, 'tool.completed').payload.error, undefined);
+    const tools = [{ name: 'order', input: { n: 1 } }];
+    const events = await turn(world.app, session, [{ tools }, { tools: [{ name: 'order', input: {} }] }]);
+    const results = events.filter((event) => event.type === 'tool.completed').map((event) => event.payload);
+    assert.deepEqual(results[0].output, { id: 7 });
+    assert.equal(results[1].error.code, 'tool.invalid-arguments');
+    assert.equal(requests.length, 1);
+    const [{ method, headers, body }] = requests;
+    assert.deepEqual([method, headers['content-type'], body], ['PUT', 'application/json', '{"n":1}']);
+    assert.equal(headers['nylorun-session-id'], session);
+    assert.equal(headers['nylorun-turn-id'], events[0].turnId);
+    assert.equal(headers['nylorun-agent-id'], manifest.id);
+    assert.ok(headers['idempotency-key'].endsWith(results[0].invocationId));
 });
 
 test('decisions, Manifests: a tool without an executor is saved, and tool.unavailable at turn time', async () => {

@@ -51,7 +51,7 @@ fn failed(tool: &str, error: OutboundError) -> Exchanged {
         OutboundError::Lost(_) => Exchanged::Lost(format!("http.lost: {error}")),
         OutboundError::Refused(_) => known("http.refused"),
         OutboundError::Redirect(_) => known("http.status"),
-        OutboundError::NotSent(_) => known("http.unreachable"),
+        OutboundError::NotSent { .. } => known("http.unreachable"),
         OutboundError::TimedOut => known("http.timeout"),
         OutboundError::TooLarge(_) => known("http.too-large"),
         OutboundError::SetUp(_) => known("http.failed"),
