@@ -2,11 +2,12 @@
 
 use nylorun_domain::caller::Caller;
 use nylorun_domain::change::{CommandRecord, SessionChange};
-use nylorun_domain::id::SessionId;
+use nylorun_domain::checkpoint::Said;
+use nylorun_domain::id::{InteractionId, SessionId};
 use nylorun_domain::json::Json;
 use nylorun_domain::manifest::variant_of;
 use nylorun_domain::session::Session;
-use nylorun_domain::turn::{Cancel, CommandHead, Message, cancel, message};
+use nylorun_domain::turn::{Cancel, CommandHead, GiveAnswer, Message, cancel, drop_queue, give_answer, message};
 use nylorun_turns::{CommitError, stamp};
 use nylorun_wire::command::{Accepted, Command, CommandKind};
 use nylorun_wire::cursor;
@@ -42,12 +43,12 @@ impl App {
             body_hash: command.body_hash.clone(),
         };
         match &command.kind {
-            CommandKind::Message { input, manifest, .. } => {
+            CommandKind::Message { input, manifest, when_busy } => {
                 let variant = match manifest {
                     Some(manifest) => Some(self.variant(session, manifest).await?),
                     None => None,
                 };
-                Ok(message(session, Message { head, input: input.clone(), variant }, &stamp())?)
+                Ok(message(session, Message { head, input: input.clone(), variant, when_busy: *when_busy }, &stamp())?)
             }
             CommandKind::Cancel { reason } => {
                 // Read after the row: a step that is committed in between changes the row, and this is decided again.
@@ -55,15 +56,31 @@ impl App {
                     Some(turn) => self.store().effect_list(&session.id, turn).await?,
                     None => Vec::new(),
                 };
-                Ok(cancel(session, &effects, Cancel { head, reason: reason.clone() }, &stamp()))
+                let queued = self.queued(session).await?;
+                let mut change = cancel(session, &effects, Cancel { head, reason: reason.clone() }, &stamp());
+                drop_queue(&mut change, &queued, &stamp());
+                Ok(change)
             }
-            CommandKind::Approve { .. } | CommandKind::Respond { .. } => Err(Error::Conflict {
-                code: nylorun_wire::code::Code::RequestRejected,
-                message: "the session is not awaiting a response".to_owned(),
-                active_turn: session.active_turn_id.clone(),
-                details: None,
-            }),
+            CommandKind::Approve { interaction_id, approved } => {
+                let said = if *approved { Said::Approved } else { Said::Denied };
+                self.answer(session, head, interaction_id, said).await
+            }
+            CommandKind::Respond { interaction_id, value } => {
+                self.answer(session, head, interaction_id, Said::Value(value.clone())).await
+            }
         }
+    }
+
+    async fn answer(
+        &self,
+        session: &Session,
+        head: CommandHead,
+        interaction_id: &str,
+        said: Said,
+    ) -> Result<SessionChange, Error> {
+        let checkpoint = self.store().checkpoint_get(&session.id).await?;
+        let give = GiveAnswer { head, interaction_id: InteractionId::from_trusted(interaction_id), said };
+        Ok(give_answer(session, checkpoint.as_ref(), give, &stamp())?)
     }
 
     /// The turn's own manifest: it may only narrow the definition; what the runtime adds to a session is added after.
@@ -80,7 +97,9 @@ impl App {
         match kind {
             CommandKind::Message { .. } => self.parts().scheduler.wake_after(change),
             CommandKind::Cancel { .. } => self.parts().scheduler.cancel(&change.session.id),
-            CommandKind::Approve { .. } | CommandKind::Respond { .. } => {}
+            CommandKind::Approve { .. } | CommandKind::Respond { .. } => {
+                self.parts().scheduler.wake(&change.session.id);
+            }
         }
     }
 }

@@ -111,7 +111,9 @@ impl From<Refusal> for Error {
     fn from(refusal: Refusal) -> Self {
         let message = refusal.to_string();
         match refusal {
-            Refusal::Busy { active_turn_id } => {
+            Refusal::Busy { active_turn_id }
+            | Refusal::QueueFull { active_turn_id }
+            | Refusal::NotAwaiting { active_turn_id } => {
                 Self::Conflict { code: Code::RequestRejected, message, active_turn: active_turn_id, details: None }
             }
             Refusal::WorkspaceInUse { active_turn_id } => Self::Conflict {
@@ -121,7 +123,10 @@ impl From<Refusal> for Error {
                 details: None,
             },
             Refusal::UnknownEffect(_) => Self::NotFound { message },
-            Refusal::NotUncertain { .. } | Refusal::OnlyRetry(_) | Refusal::TurnEnded(_) => Self::conflict(message),
+            Refusal::UnknownInteraction(_)
+            | Refusal::NotUncertain { .. }
+            | Refusal::OnlyRetry(_)
+            | Refusal::TurnEnded(_) => Self::conflict(message),
         }
     }
 }

@@ -10,6 +10,7 @@ mod error;
 mod event;
 mod key;
 mod model;
+mod queue;
 mod session;
 mod session_list;
 mod tenant;

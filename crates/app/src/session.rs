@@ -4,13 +4,14 @@ use nylorun_domain::caller::Caller;
 use nylorun_domain::change::{EffectRow, SessionChange};
 use nylorun_domain::check::{Path, ProblemCode, Problems};
 use nylorun_domain::id::{SessionId, is_addressable};
-use nylorun_domain::json::Json;
+use nylorun_domain::json::{Json, Value};
 use nylorun_domain::manifest::{AgentManifest, pin_workspace, sandbox_json};
 use nylorun_domain::sandbox::{SandboxConfig, SandboxDefault, SandboxRequest};
 use nylorun_domain::session::{SandboxSource, Session, Status};
 use nylorun_domain::workspace::WorkspaceSpec;
 use nylorun_store::{AgentRow, WriteError};
 use nylorun_turns::{Updated, now};
+use nylorun_wire::checkpoint::pending_to_value;
 use nylorun_wire::code::Code;
 use nylorun_wire::session::{OpenSession, PinnedManifest, SandboxChoice, SessionView, UncertainEffect};
 
@@ -143,12 +144,15 @@ impl App {
             input_seq: None,
             turn_manifest_hash: None,
             history_from: 0,
+            history_snapshot: None,
             epoch: 0,
             owner: None,
             head: 0,
             rev: 0,
             last_event_at: None,
             error: None,
+            queued: 0,
+            steers: 0,
         };
         Ok((session, pinned))
     }
@@ -204,6 +208,8 @@ impl App {
 
     pub(crate) async fn view(&self, session: Session) -> Result<SessionView, Error> {
         let uncertain = self.store().effect_uncertain(&session.id).await?;
+        let waits = self.waits(&session).await?;
+        let queue = self.queued(&session).await?;
         Ok(SessionView {
             definition_hash: (session.definition_hash != session.manifest_hash).then_some(session.definition_hash),
             id: session.id,
@@ -221,10 +227,26 @@ impl App {
             sandbox_source: session.sandbox_source.map(|source| source.as_str().to_owned()),
             mcp_snapshot: None,
             mcp_diagnostics: Vec::new(),
-            waits: None,
+            waits,
             error: session.error,
             uncertain_effects: uncertain.into_iter().map(uncertain_effect).collect(),
+            queue,
         })
+    }
+}
+
+impl App {
+    /// The open questions of the session's turn; `None` when nothing is asked.
+    async fn waits(&self, session: &Session) -> Result<Option<Json>, Error> {
+        // Without a turn, or in its first stretch, nothing was asked yet.
+        if session.active_turn_id.is_none() || (session.segment == 0 && session.status != Status::Paused) {
+            return Ok(None);
+        }
+        let checkpoint = self.store().checkpoint_get(&session.id).await?;
+        let waits = checkpoint.into_iter().flat_map(|checkpoint| checkpoint.waits);
+        let open: Vec<_> =
+            waits.filter(|wait| wait.answer.is_none()).map(|wait| pending_to_value(&wait.interaction)).collect();
+        Ok((!open.is_empty()).then(|| Value::Array(open).to_json()))
     }
 }
 

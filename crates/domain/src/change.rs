@@ -1,11 +1,13 @@
 //! What one transaction does to a session, as data: state, events, journal, outbox and ledger change together or not at
 //! all.
 
+use crate::checkpoint::Checkpoint;
 use crate::direct_call::DirectCallChange;
 use crate::effect::{EffectKind, EffectOutcome, EffectStatus, RunsAt};
 use crate::event::{Event, Payload, Source};
-use crate::id::{CallId, EffectId, EventId, InvocationId, SessionId, TurnId};
+use crate::id::{CallId, EffectId, EventId, InvocationId, MessageId, SessionId, TurnId};
 use crate::model::words;
+use crate::queue::QueuedMessage;
 use crate::session::Session;
 use crate::time::Millis;
 use crate::usage::UsageRow;
@@ -32,6 +34,10 @@ pub struct SessionChange {
     pub command: Option<CommandRecord>,
     /// What happens in the journal, in order.
     pub effects: Vec<EffectChange>,
+    /// What happens to the checkpoint.
+    pub checkpoint: CheckpointChange,
+    /// What happens to messages that wait, in order.
+    pub queue: Vec<QueueChange>,
     /// What happens in the outbox.
     pub wake: WakeChange,
     /// New rows of the ledger.
@@ -53,6 +59,8 @@ impl SessionChange {
             events: Vec::new(),
             command: None,
             effects: Vec::new(),
+            checkpoint: CheckpointChange::Keep,
+            queue: Vec::new(),
             wake: WakeChange::Keep,
             usage: Vec::new(),
             workspaces: Vec::new(),
@@ -174,6 +182,28 @@ pub enum EffectChange {
     },
 }
 
+/// What happens to the session's checkpoint.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CheckpointChange {
+    /// Nothing.
+    Keep,
+    /// This is the session's checkpoint from now on.
+    Put(Box<Checkpoint>),
+    /// The turn ended: there is none.
+    Clear,
+}
+
+/// What happens to messages that wait.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum QueueChange {
+    /// It waits from now on.
+    Put(Box<QueuedMessage>),
+    /// It waits no more.
+    Remove(MessageId),
+    /// None waits any more.
+    Clear,
+}
+
 /// What happens in the outbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WakeChange {
@@ -205,6 +235,10 @@ words! {
         Message = "message",
         /// An uncertain effect was settled.
         Settle = "settle",
+        /// A question of the turn was answered.
+        Answer = "answer",
+        /// A segment used up its budget.
+        Rollover = "rollover",
         /// Its owner is gone.
         Recover = "recover",
     }

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use crate::compaction::Compacted;
 use crate::id::{CallId, EffectId, InvocationId};
 use crate::json::Json;
 use crate::model::{ModelOutcome, Prompt, words};
 use crate::tool::{ToolOutcome, WorkspaceTool};
+use crate::transcript::Input;
 
 words! {
     /// Kinds of effect.
@@ -18,6 +20,8 @@ words! {
         Delegation = "delegation",
         /// A turn of a linked session.
         Agent = "agent",
+        /// A marker: the turn read messages before a model call.
+        Steer = "steer",
     }
 }
 
@@ -57,6 +61,8 @@ pub struct Effect {
 pub enum EffectRequest {
     /// Asks the model. The prompt never enters the journal: its hash alone binds it (engine a.11, rule 2).
     Model(Arc<Prompt>),
+    /// Asks the model for a summary of older history, which nobody but the agent reads.
+    Summary(Arc<Prompt>),
     /// Calls a tool.
     Tool(ToolRequest),
 }
@@ -65,7 +71,7 @@ impl EffectRequest {
     /// The effect's kind.
     pub fn kind(&self) -> EffectKind {
         match self {
-            Self::Model(_) => EffectKind::Model,
+            Self::Model(_) | Self::Summary(_) => EffectKind::Model,
             Self::Tool(_) => EffectKind::Tool,
         }
     }
@@ -84,6 +90,8 @@ pub struct ToolRequest {
     pub input: Json,
     /// Where it runs.
     pub target: ToolTarget,
+    /// The answer to what the tool asked, when it asked.
+    pub resume: Option<Json>,
 }
 
 /// Where a tool runs.
@@ -99,6 +107,8 @@ pub enum ToolTarget {
     UnknownTool,
     /// Nowhere: the model's input is no JSON. The call completes as failed `tool.invalid-arguments`.
     MalformedInput,
+    /// Nowhere: a person did not approve the call. It completes as failed `denied`.
+    Denied,
 }
 
 words! {
@@ -119,7 +129,7 @@ impl ToolTarget {
         match self {
             Self::Workspace(_) => RunsAt::Workspace,
             Self::Http => RunsAt::Gate,
-            Self::Unavailable | Self::UnknownTool | Self::MalformedInput => RunsAt::Nowhere,
+            Self::Unavailable | Self::UnknownTool | Self::MalformedInput | Self::Denied => RunsAt::Nowhere,
         }
     }
 }
@@ -133,7 +143,8 @@ impl ToolRequest {
             | ToolTarget::Http
             | ToolTarget::Unavailable
             | ToolTarget::UnknownTool
-            | ToolTarget::MalformedInput => None,
+            | ToolTarget::MalformedInput
+            | ToolTarget::Denied => None,
         }
     }
 
@@ -152,6 +163,9 @@ impl ToolRequest {
                 "tool.invalid-arguments",
                 format!("The input of {name} is not valid JSON. Call it again with a JSON object."),
             )),
+            ToolTarget::Denied => {
+                Some(ToolOutcome::failed("denied", format!("A person did not approve this call of {name}.")))
+            }
         }
     }
 }
@@ -161,8 +175,29 @@ impl ToolRequest {
 pub enum EffectOutcome {
     /// A model's.
     Model(ModelOutcome),
+    /// A model's, of a summary.
+    Summary {
+        /// What the model gave.
+        outcome: ModelOutcome,
+        /// What the last summary of a compaction did to the conversation.
+        compacted: Option<Compacted>,
+    },
     /// A tool's.
     Tool(ToolOutcome),
+    /// A tool asks a person, and is called again with the answer.
+    Asked {
+        /// What kind of answer it wants, in its own word; never `approval`.
+        kind: String,
+        /// The question.
+        prompt: String,
+    },
+    /// Messages that the turn read before a model call.
+    Steer {
+        /// The model call.
+        model: EffectId,
+        /// The messages, in order.
+        inputs: Vec<Input>,
+    },
 }
 
 /// Whether an effect that was running when its owner died may simply run again (decisions, What may run again).
@@ -178,7 +213,7 @@ pub fn may_run_again(kind: EffectKind, tool: Option<(RunsAt, &str)>) -> bool {
 /// somebody must look at it.
 pub fn may_have_changed(kind: EffectKind, tool: Option<(RunsAt, &str)>) -> bool {
     match (kind, tool) {
-        (EffectKind::Model, _) => false,
+        (EffectKind::Model | EffectKind::Steer, _) => false,
         (EffectKind::Tool, Some((RunsAt::Workspace | RunsAt::Nowhere, name))) => {
             !WorkspaceTool::from_wire(name).is_some_and(WorkspaceTool::is_read_only)
         }

@@ -1,10 +1,13 @@
 //! Events of a session's record (api 4). What they look like on the wire is `wire::event`'s business.
 
 use crate::change::EffectTool;
+use crate::checkpoint::Interaction;
+use crate::compaction::Compacted;
 use crate::effect::EffectOutcome;
-use crate::id::{CallId, EffectId, EventId, InvocationId, SessionId, TurnId};
+use crate::id::{CallId, EffectId, EventId, InteractionId, InvocationId, MessageId, SessionId, TurnId};
 use crate::json::{Json, Text};
 use crate::model::{Candidate, ModelFailure, words};
+use crate::queue::QueueMode;
 use crate::time::Millis;
 use crate::tool::ToolOutcome;
 use crate::transcript::{Edit, Input};
@@ -51,6 +54,16 @@ words! {
     }
 }
 
+words! {
+    /// Why a message waits no more, without having been read.
+    Removed {
+        /// Somebody took it back.
+        Request = "removed",
+        /// The turn that it waited for was cancelled.
+        Cancel = "cancelled",
+    }
+}
+
 /// What happened (api 4.2).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Payload {
@@ -64,6 +77,66 @@ pub enum Payload {
         input: Input,
         /// The turn's own manifest.
         manifest: Option<Json>,
+    },
+    /// `message.queued`
+    MessageQueued {
+        /// The message.
+        message_id: MessageId,
+        /// For what it waits.
+        mode: QueueMode,
+        /// The caller's name for the request.
+        request_id: String,
+        /// Its idempotency key.
+        idempotency_key: String,
+        /// What it says.
+        input: Input,
+        /// The manifest of the turn that it will begin.
+        manifest: Option<Json>,
+    },
+    /// `message.steered`
+    MessageSteered {
+        /// The message.
+        message_id: MessageId,
+        /// The caller's name for the request.
+        request_id: String,
+        /// Its idempotency key.
+        idempotency_key: String,
+        /// What it says.
+        input: Input,
+    },
+    /// `message.removed`
+    MessageRemoved {
+        /// The message.
+        message_id: MessageId,
+        /// Why.
+        reason: Removed,
+    },
+    /// `command.approve`
+    CommandApprove {
+        /// The caller's name for the request.
+        request_id: String,
+        /// Its idempotency key.
+        idempotency_key: String,
+        /// The interaction.
+        interaction_id: InteractionId,
+        /// The answer.
+        approved: bool,
+    },
+    /// `command.respond`
+    CommandRespond {
+        /// The caller's name for the request.
+        request_id: String,
+        /// Its idempotency key.
+        idempotency_key: String,
+        /// The interaction.
+        interaction_id: InteractionId,
+        /// The answer.
+        value: Json,
+    },
+    /// `turn.paused`
+    TurnPaused {
+        /// What is asked.
+        interactions: Vec<Interaction>,
     },
     /// `turn.completed`
     TurnCompleted {
@@ -95,6 +168,13 @@ pub enum Payload {
         invocation_id: InvocationId,
         /// Why it failed.
         failure: ModelFailure,
+    },
+    /// `context.compacted`
+    ContextCompacted {
+        /// The model call that gave the last part of the summary.
+        invocation_id: InvocationId,
+        /// What happened.
+        compacted: Compacted,
     },
     /// `tool.completed`
     ToolCompleted {
@@ -143,11 +223,18 @@ impl Payload {
         match self {
             Self::TranscriptUpdated(_) => Visibility::Internal,
             Self::CommandMessage { .. }
+            | Self::MessageQueued { .. }
+            | Self::MessageSteered { .. }
+            | Self::MessageRemoved { .. }
+            | Self::CommandApprove { .. }
+            | Self::CommandRespond { .. }
+            | Self::TurnPaused { .. }
             | Self::TurnCompleted { .. }
             | Self::TurnFailed { .. }
             | Self::TurnCancelled { .. }
             | Self::MessageAssistant { .. }
             | Self::ModelFailed { .. }
+            | Self::ContextCompacted { .. }
             | Self::ToolCompleted { .. }
             | Self::EffectUncertain { .. }
             | Self::EffectSettled { .. }

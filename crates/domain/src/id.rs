@@ -109,6 +109,10 @@ ids! {
     InvocationId;
     /// A tool call as the model named it.
     CallId;
+    /// A question of a turn to a person: `<turnId>:<segment>:interaction:<invocationId>` (engine b.2).
+    InteractionId;
+    /// A message that waits: a UUID. A turn that it begins has the same id.
+    MessageId;
     /// An event of the record: a UUID.
     EventId;
     /// A process that runs turns: `worker-<host>-<pid>-<8 hex>` (engine b.4).

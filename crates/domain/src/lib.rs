@@ -5,6 +5,8 @@
 pub mod caller;
 pub mod change;
 pub mod check;
+pub mod checkpoint;
+pub mod compaction;
 pub mod direct_call;
 pub mod effect;
 pub mod event;
@@ -15,6 +17,7 @@ pub mod image;
 pub mod json;
 pub mod manifest;
 pub mod model;
+pub mod queue;
 pub mod sandbox;
 pub mod segment;
 pub mod session;

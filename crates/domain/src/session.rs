@@ -88,12 +88,15 @@ pub struct Session {
     pub last_turn_id: Option<TurnId>,
     /// The active turn's segment, from 0.
     pub segment: u32,
-    /// Where in the record the input of the segment stands.
+    /// Where in the record the message stands that began the turn.
     pub input_seq: Option<i64>,
     /// The active turn's own manifest, when its message brought one.
     pub turn_manifest_hash: Option<String>,
     /// Where in the record the transcript is read from.
     pub history_from: i64,
+    /// Where in the record the newest edit stands that replaces the whole transcript. Reading begins there once the
+    /// next turn starts; until then a cancel or a failure may need what was before (engine b.11).
+    pub history_snapshot: Option<i64>,
     /// How often the session was taken: the fence of every write of a turn.
     pub epoch: i64,
     /// Who advances it.
@@ -106,4 +109,8 @@ pub struct Session {
     pub last_event_at: Option<Millis>,
     /// Why the last turn failed.
     pub error: Option<String>,
+    /// How many messages wait.
+    pub queued: i64,
+    /// How many of them are for the running turn to read.
+    pub steers: i64,
 }

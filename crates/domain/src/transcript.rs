@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use crate::id::InvocationId;
+use crate::compaction::Compaction;
+use crate::id::{InvocationId, TurnId};
 use crate::json::{Json, Text};
 use crate::model::{Candidate, ToolResult};
 
@@ -20,6 +21,8 @@ pub enum Entry {
     },
     /// The results of a step's tool calls, in the model's order.
     ToolResults(Vec<ToolResult>),
+    /// A summary of everything before it.
+    Compaction(Compaction),
     /// The turn's output.
     Final {
         /// Text as a JSON string, or a document when the agent has an output schema.
@@ -126,12 +129,75 @@ impl Edit {
     }
 }
 
+/// What an event of the record does to the transcript (engine b.11).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Folding {
+    /// A segment of this turn edited it.
+    Edit(TurnId, Edit),
+    /// The turn was cancelled or failed: whatever it did is undone.
+    Undo(TurnId),
+}
+
+/// A transcript that is being folded from the record.
+#[derive(Clone, Debug, Default)]
+pub struct Fold {
+    entries: Vec<Entry>,
+    undo: Option<Undo>,
+}
+
+/// What takes the transcript back to where a turn found it.
+#[derive(Clone, Debug)]
+struct Undo {
+    turn: TurnId,
+    /// How many entries of then are still there.
+    kept: usize,
+    /// The entries of then that followed them.
+    cut: Vec<Entry>,
+}
+
+impl Fold {
+    /// Takes the next event of the record.
+    pub fn take(&mut self, folding: Folding) -> Result<(), FoldError> {
+        match folding {
+            Folding::Edit(turn, edit) => self.edit(turn, edit),
+            Folding::Undo(turn) => {
+                if let Some(undo) = self.undo.take_if(|undo| undo.turn == turn) {
+                    self.entries.truncate(undo.kept);
+                    self.entries.extend(undo.cut);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// The transcript as the last event left it.
+    pub fn into_entries(self) -> Vec<Entry> {
+        self.entries
+    }
+
+    fn edit(&mut self, turn: TurnId, edit: Edit) -> Result<(), FoldError> {
+        if self.undo.as_ref().is_none_or(|undo| undo.turn != turn) {
+            self.undo = Some(Undo { turn, kept: self.entries.len(), cut: Vec::new() });
+        }
+        if let Some(undo) = &mut self.undo
+            && edit.keep < undo.kept
+        {
+            let mut cut = self.entries[edit.keep..undo.kept].to_vec();
+            cut.append(&mut undo.cut);
+            undo.cut = cut;
+            undo.kept = edit.keep;
+        }
+        edit.apply(&mut self.entries)
+    }
+}
+
 const ARRAY_BRACKETS: usize = 2;
 const ARRAY_COMMA: usize = 1;
 
 #[cfg(test)]
 mod tests {
-    use super::{Edit, Entry, FoldError};
+    use super::{Edit, Entry, Fold, FoldError, Folding};
+    use crate::id::TurnId;
     use crate::json::Json;
 
     fn entry(n: usize) -> Entry {
@@ -171,5 +237,27 @@ mod tests {
         let other = Edit { keep: 0, entries: vec![entry(1)], length: 2 }.apply(&mut folded);
         assert_eq!(other, Err(FoldError::OtherLength { named: 2, given: 1 }));
         assert_eq!(folded, [entry(0)]);
+    }
+    fn folded(events: &[Folding]) -> Vec<Entry> {
+        let mut fold = Fold::default();
+        events.iter().cloned().for_each(|event| fold.take(event).unwrap());
+        fold.into_entries()
+    }
+
+    #[test]
+    fn a_turn_that_came_to_nothing_is_undone_even_after_it_replaced_everything() {
+        let turn = |id: &str| TurnId::from_trusted(id);
+        let edit = |of: &str, keep, numbers: std::ops::Range<usize>| {
+            Folding::Edit(turn(of), Edit::append(keep, numbers.map(entry).collect()))
+        };
+        let before = [edit("a", 0, 0..4)];
+        let snapshot = [edit("b", 4, 4..5), edit("b", 2, 10..12), edit("b", 0, 20..21), edit("b", 1, 21..23)];
+        let after = |end: &[Folding]| folded(&[&before[..], &snapshot, end].concat());
+        assert_eq!(after(&[]), (20..23).map(entry).collect::<Vec<_>>());
+        assert_eq!(after(&[Folding::Undo(turn("b"))]), (0..4).map(entry).collect::<Vec<_>>());
+        // Another turn's end undoes nothing, and what is undone is undone once.
+        assert_eq!(after(&[Folding::Undo(turn("c"))]), (20..23).map(entry).collect::<Vec<_>>());
+        let next = [Folding::Undo(turn("b")), edit("c", 4, 30..31), Folding::Undo(turn("b"))];
+        assert_eq!(after(&next), (0..4).chain(30..31).map(entry).collect::<Vec<_>>());
     }
 }

@@ -6,18 +6,37 @@ use nylorun_domain::id::{CallId, InvocationId};
 use nylorun_domain::model::{Candidate, OutputPart};
 use nylorun_domain::transcript::Entry;
 
-/// The call ids that a session has used.
+/// The call ids that a session has used, as far as its transcript tells.
 #[derive(Debug, Default)]
-pub(crate) struct CallIds(HashSet<CallId>);
+pub(crate) struct CallIds {
+    used: HashSet<CallId>,
+    memory: Memory,
+}
+
+/// Whether the transcript still tells all of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Memory {
+    #[default]
+    Whole,
+    /// Entries were compacted: an id of the model's own may have been used before.
+    Compacted,
+}
 
 impl CallIds {
     /// The ids that a transcript holds.
     pub(crate) fn of(transcript: &[Entry]) -> Self {
         let candidates = transcript.iter().filter_map(|entry| match entry {
             Entry::Candidate { candidate, .. } => Some(candidate),
-            Entry::Input(_) | Entry::ToolResults(_) | Entry::Final { .. } => None,
+            Entry::Input(_) | Entry::ToolResults(_) | Entry::Compaction(_) | Entry::Final { .. } => None,
         });
-        Self(candidates.flat_map(Candidate::tool_calls).map(|call| call.call_id.clone()).collect())
+        let used = candidates.flat_map(Candidate::tool_calls).map(|call| call.call_id.clone()).collect();
+        let is_compacted = transcript.iter().any(|entry| matches!(entry, Entry::Compaction(_)));
+        Self { used, memory: if is_compacted { Memory::Compacted } else { Memory::Whole } }
+    }
+
+    /// Takes note that entries were compacted.
+    pub(crate) fn forget_some(&mut self) {
+        self.memory = Memory::Compacted;
     }
 
     /// Gives every call of an answer an id that the session has not used. An id that is new and well formed stays, so
@@ -28,17 +47,28 @@ impl CallIds {
             OutputPart::Text(_) | OutputPart::Reasoning { .. } => None,
         });
         for (index, call) in calls.enumerate() {
-            if CallId::parse(call.call_id.as_str()).is_err() || self.0.contains(&call.call_id) {
+            if !self.is_new(&call.call_id, invocation_id) {
                 call.call_id = self.fresh(invocation_id, index);
             }
-            self.0.insert(call.call_id.clone());
+            self.used.insert(call.call_id.clone());
         }
         candidate
+    }
+
+    fn is_new(&self, id: &CallId, invocation_id: &InvocationId) -> bool {
+        let may_be_new = match self.memory {
+            Memory::Whole => true,
+            // One that was made here for this very answer.
+            Memory::Compacted => id.as_str().starts_with(&format!("call_{invocation_id}_")),
+        };
+        may_be_new && CallId::parse(id.as_str()).is_ok() && !self.used.contains(id)
     }
 
     /// `call_<invocation id>_<index>`; a model that answers with just such an id makes the index go on.
     fn fresh(&self, invocation_id: &InvocationId, index: usize) -> CallId {
         let ids = (index..).map(|n| CallId::from_trusted(format!("call_{invocation_id}_{n}")));
-        ids.into_iter().find(|id| !self.0.contains(id)).unwrap_or_else(|| CallId::from_trusted(invocation_id.as_str()))
+        ids.into_iter()
+            .find(|id| !self.used.contains(id))
+            .unwrap_or_else(|| CallId::from_trusted(invocation_id.as_str()))
     }
 }

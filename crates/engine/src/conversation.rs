@@ -1,11 +1,14 @@
 //! What the model is asked with: instructions, tools and the conversation so far.
 
+use nylorun_domain::compaction::SUMMARY_HEADING;
 use nylorun_domain::hash::sha256_hex;
 use nylorun_domain::json::{Json, Value};
 use nylorun_domain::manifest::AgentManifest;
 use nylorun_domain::model::{OutputPart, Prompt, PromptItem, ToolCall, ToolInput, ToolResult, ToolSpec, UserPart};
 use nylorun_domain::tool::ToolOutcome;
 use nylorun_domain::transcript::{Entry, Input};
+
+use crate::estimate;
 
 /// The prompt as it grows, with a digest of each of its parts: a call's request hash costs what the call adds, not
 /// what the conversation holds.
@@ -18,7 +21,7 @@ pub(crate) struct Conversation {
 
 impl Conversation {
     /// The conversation of an agent with this history.
-    pub(crate) fn new(manifest: &AgentManifest, transcript: Vec<Entry>) -> Self {
+    pub(crate) fn new(manifest: &AgentManifest, transcript: &[Entry]) -> Self {
         let capabilities = &manifest.capabilities;
         let instructions = capabilities.iter().flat_map(|capability| capability.instructions.iter().cloned());
         let tools = capabilities.iter().flat_map(|capability| &capability.tools).map(|tool| ToolSpec {
@@ -34,12 +37,24 @@ impl Conversation {
         };
         let frame_digest = digest(&frame_form(&prompt));
         let mut conversation = Self { prompt, frame_digest, item_digests: Vec::new() };
-        transcript.into_iter().for_each(|entry| conversation.push(entry));
+        conversation.replace(transcript);
         conversation
     }
 
+    /// Begins the conversation anew with this history.
+    pub(crate) fn replace<'a>(&mut self, transcript: impl IntoIterator<Item = &'a Entry>) {
+        self.prompt.items.clear();
+        self.item_digests.clear();
+        transcript.into_iter().for_each(|entry| self.push(entry));
+    }
+
+    /// Estimated tokens of what stands in every prompt: instructions, tools and output schema.
+    pub(crate) fn frame_tokens(&self) -> i64 {
+        estimate::frame_tokens(&self.prompt)
+    }
+
     /// Adds an entry of the transcript, when the model is shown it.
-    pub(crate) fn push(&mut self, entry: Entry) {
+    pub(crate) fn push(&mut self, entry: &Entry) {
         if let Some(item) = prompt_item(entry) {
             self.item_digests.push(Value::from(digest(&item_form(&item))));
             self.prompt.items.push(item);
@@ -60,16 +75,22 @@ impl Conversation {
     }
 }
 
-fn prompt_item(entry: Entry) -> Option<PromptItem> {
+fn prompt_item(entry: &Entry) -> Option<PromptItem> {
     match entry {
-        Entry::Input(Input::Content(text)) => Some(PromptItem::User(vec![text.into()])),
+        Entry::Input(Input::Content(text)) => Some(PromptItem::User(vec![text.clone().into()])),
         Entry::Input(Input::Data(data)) => {
             // Printed anew, so that it reads the same before and after the record kept it.
             Some(PromptItem::User(vec![data.value().to_json().as_str().into()]))
         }
-        Entry::Input(Input::Parts(texts)) => Some(PromptItem::User(texts.into_iter().map(UserPart::Text).collect())),
-        Entry::Candidate { candidate, .. } => Some(PromptItem::Assistant(candidate)),
-        Entry::ToolResults(results) => Some(PromptItem::ToolResults(results)),
+        Entry::Input(Input::Parts(texts)) => {
+            Some(PromptItem::User(texts.iter().cloned().map(UserPart::Text).collect()))
+        }
+        Entry::Candidate { candidate, .. } => Some(PromptItem::Assistant(candidate.clone())),
+        Entry::ToolResults(results) => Some(PromptItem::ToolResults(results.clone())),
+        Entry::Compaction(compaction) => {
+            let summary = format!("{SUMMARY_HEADING}\n\n{}", compaction.summary.lossy());
+            Some(PromptItem::User(vec![summary.into()]))
+        }
         // The answer before it says the same.
         Entry::Final { .. } => None,
     }

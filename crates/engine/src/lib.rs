@@ -6,9 +6,15 @@
 //! randomness and no async here.
 
 mod calls;
+mod compact;
+mod compaction;
 mod conversation;
+mod estimate;
+mod history;
 mod plan;
+mod repair;
 mod request;
+mod resume;
 mod run;
 mod toolbox;
 mod turn_output;

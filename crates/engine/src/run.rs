@@ -2,22 +2,25 @@
 
 use std::sync::Arc;
 
-use nylorun_domain::effect::{Effect, EffectKind, EffectOutcome, EffectRequest};
+use nylorun_domain::checkpoint::{SavedCall, State};
+use nylorun_domain::effect::{Effect, EffectKind, EffectOutcome, EffectRequest, ToolRequest};
 use nylorun_domain::id::{AgentId, EffectId, InvocationId, SessionId, TurnId};
 use nylorun_domain::json::Json;
-use nylorun_domain::manifest::AgentManifest;
-use nylorun_domain::model::{Candidate, ModelFailureCode, ModelOutcome};
-use nylorun_domain::segment::{TurnEnd, TurnOutput};
-use nylorun_domain::transcript::{Edit, Entry, Input};
+use nylorun_domain::manifest::{AgentManifest, Approval};
+use nylorun_domain::model::{Candidate, ModelFailureCode, ModelOutcome, ToolCall};
+use nylorun_domain::segment::{SegmentInput, TurnEnd, TurnOutput};
+use nylorun_domain::transcript::{Entry, Input};
 
 use crate::calls::CallIds;
+use crate::compaction::Compacting;
 use crate::conversation::Conversation;
-use crate::plan::{CallState, Plan, Standing};
+use crate::history::History;
+use crate::plan::{CallState, Plan, Planned, Standing};
 use crate::request::{Scope, StepCall};
-use crate::toolbox::Toolbox;
+use crate::toolbox::{Requested, Toolbox};
 use crate::turn_output;
 
-/// Most model calls of one segment. A turn that wants more fails `turn.step_limit`, so that no loop is endless.
+/// Most model calls of one turn. A turn that wants more fails `turn.step_limit`, so that no loop is endless.
 pub const MAX_STEPS: u32 = 500;
 
 /// What a run starts from (engine b.1).
@@ -33,10 +36,10 @@ pub struct Start {
     pub segment: u32,
     /// The turn's manifest.
     pub manifest: Arc<AgentManifest>,
-    /// What began the segment.
-    pub input: Input,
-    /// The model's history before the turn.
-    pub transcript: Vec<Entry>,
+    /// What begins the segment.
+    pub input: SegmentInput,
+    /// The model's history before the segment.
+    pub transcript: Arc<Vec<Entry>>,
 }
 
 /// Why an outcome is refused. Each is a fault of the caller, or a damaged journal; the run stays as it was.
@@ -53,48 +56,99 @@ pub enum ResolveError {
 /// One segment of a turn.
 #[derive(Debug)]
 pub struct Run {
-    scope: Scope,
-    toolbox: Toolbox,
+    pub(crate) scope: Scope,
+    pub(crate) toolbox: Toolbox,
     output_schema: Option<Json>,
-    conversation: Conversation,
-    call_ids: CallIds,
-    entries_before: usize,
-    entries: Vec<Entry>,
-    step: u32,
-    phase: Phase,
-    wants: Vec<Effect>,
+    pub(crate) conversation: Conversation,
+    pub(crate) call_ids: CallIds,
+    pub(crate) history: History,
+    /// Model calls of the turn so far.
+    pub(crate) step: u32,
+    /// Model calls of the turn before this segment.
+    steps_before: u32,
+    boundary: Boundary,
+    pub(crate) overflow: Overflow,
+    pub(crate) phase: Phase,
+    pub(crate) wants: Vec<Effect>,
 }
 
 #[derive(Debug)]
-enum Phase {
+pub(crate) enum Phase {
     /// A model call is open.
     Model { effect_id: EffectId, invocation_id: InvocationId },
+    /// A model call for a summary of older history is open.
+    Summary { effect_id: EffectId, compacting: Box<Compacting> },
     /// Tool calls are open.
     Tools(Plan),
     /// Nothing is open any more.
     Ended(TurnOutput),
 }
 
+impl Phase {
+    /// Between two phases.
+    pub(crate) fn idle() -> Self {
+        Self::Tools(Plan::new(Vec::new()))
+    }
+}
+
+/// What happens when all results of a step are there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Boundary {
+    /// The next step begins.
+    GoOn,
+    /// The segment ends.
+    Yield,
+}
+
+/// Whether the running step was compacted because it did not fit: that is done once, until a model call succeeds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Overflow {
+    NotYet,
+    Compacted,
+}
+
 impl Run {
-    /// Begins a segment. It wants its first model call at once.
+    /// Begins a segment. It wants its first effects at once.
     pub fn new(start: Start) -> Self {
         let scope = Scope::new(&start);
         let (effect_id, invocation_id) = scope.call(EffectKind::Model, 0, StepCall::Model);
+        let (turn_start, steps) = match &start.input {
+            SegmentInput::Message(_) => (start.transcript.len(), 0),
+            SegmentInput::Resume { state, .. } => (state.turn_start, state.steps),
+        };
         let mut run = Self {
             scope,
             toolbox: Toolbox::new(&start.manifest),
             output_schema: start.manifest.output_schema.clone(),
             call_ids: CallIds::of(&start.transcript),
-            entries_before: start.transcript.len(),
-            conversation: Conversation::new(&start.manifest, start.transcript),
-            entries: Vec::new(),
-            step: 0,
+            conversation: Conversation::new(&start.manifest, &start.transcript),
+            history: History::new(start.transcript, turn_start),
+            step: steps,
+            steps_before: steps,
+            boundary: Boundary::GoOn,
+            overflow: Overflow::NotYet,
             phase: Phase::Model { effect_id, invocation_id },
             wants: Vec::new(),
         };
-        run.add(Entry::Input(start.input));
-        run.ask_model();
+        match start.input {
+            SegmentInput::Message(input) => {
+                run.add(Entry::Input(input));
+                run.ask_model();
+            }
+            SegmentInput::Resume { state, answers } => run.resume(state.calls, &answers),
+        }
         run
+    }
+
+    /// Model calls of this segment so far.
+    pub fn steps(&self) -> u32 {
+        self.step - self.steps_before
+    }
+
+    /// Ends the segment once all results of the running step are there, instead of asking the model again. Must not be
+    /// told before every recorded outcome was given back: a replay has to come as far as the run before it.
+    pub fn yield_at_boundary(&mut self) {
+        self.boundary = Boundary::Yield;
     }
 
     /// The effects to begin now. Each is given once; they may run at the same time.
@@ -106,23 +160,47 @@ impl Run {
     /// ids that are unique in the session. Recorded outcomes are taken back unchanged.
     pub fn resolve(&mut self, id: &EffectId, outcome: EffectOutcome) -> Result<EffectOutcome, ResolveError> {
         match outcome {
-            EffectOutcome::Model(outcome) => self.model_answered(id, outcome).map(EffectOutcome::Model),
+            EffectOutcome::Model(outcome) | EffectOutcome::Summary { outcome, .. } => match &self.phase {
+                Phase::Summary { effect_id, .. } if effect_id == id => Ok(self.summary_answered(outcome)),
+                Phase::Model { .. } | Phase::Summary { .. } | Phase::Tools(_) | Phase::Ended(_) => {
+                    self.model_answered(id, outcome).map(EffectOutcome::Model)
+                }
+            },
             EffectOutcome::Tool(outcome) => {
                 self.tool_answered(id, CallState::Done(outcome.clone()))?;
                 Ok(EffectOutcome::Tool(outcome))
             }
+            EffectOutcome::Asked { kind, prompt } => {
+                self.tool_asked(id, kind.clone(), prompt.clone())?;
+                Ok(EffectOutcome::Asked { kind, prompt })
+            }
+            EffectOutcome::Steer { .. } => Err(ResolveError::OtherKind(id.clone())),
         }
+    }
+
+    /// Lets the turn read messages before this model call, which has not begun: the call is wanted again, with another
+    /// prompt. A replay has to be told the same before the same call.
+    pub fn steer(&mut self, id: &EffectId, inputs: Vec<Input>) -> Result<(), ResolveError> {
+        match &self.phase {
+            Phase::Model { effect_id, .. } if effect_id == id => {}
+            Phase::Model { .. } | Phase::Summary { .. } | Phase::Tools(_) | Phase::Ended(_) => {
+                return Err(ResolveError::NotOpen(id.clone()));
+            }
+        }
+        inputs.into_iter().for_each(|input| self.add(Entry::Input(input)));
+        self.want_model();
+        Ok(())
     }
 
     /// Takes note that an effect may or may not have happened. The run ends uncertain once nothing else is open.
     pub fn uncertain(&mut self, id: &EffectId) -> Result<(), ResolveError> {
         match &self.phase {
-            Phase::Model { effect_id, .. } if effect_id == id => {
+            Phase::Model { effect_id, .. } | Phase::Summary { effect_id, .. } if effect_id == id => {
                 self.end(TurnEnd::Uncertain);
                 Ok(())
             }
             Phase::Tools(_) => self.tool_answered(id, CallState::Uncertain),
-            Phase::Model { .. } | Phase::Ended(_) => Err(ResolveError::NotOpen(id.clone())),
+            Phase::Model { .. } | Phase::Summary { .. } | Phase::Ended(_) => Err(ResolveError::NotOpen(id.clone())),
         }
     }
 
@@ -131,26 +209,40 @@ impl Run {
         let end = match &self.phase {
             Phase::Ended(_) => return,
             Phase::Tools(plan) if plan.has_uncertain() => TurnEnd::Uncertain,
-            Phase::Tools(_) | Phase::Model { .. } => failed(code, message),
+            Phase::Tools(_) | Phase::Model { .. } | Phase::Summary { .. } => failed(code, message),
         };
         self.end(end);
     }
 
-    /// How the run ended, once it has. Only a completed turn leaves a trace in the transcript (engine b.12, rule 21):
-    /// one edit, which may be larger than the record takes (see [`Edit::split`]).
+    /// How the run ended, once it has. What the segment did to the transcript is at most one edit, which may be larger
+    /// than the record takes (see [`Edit::split`](nylorun_domain::transcript::Edit::split)). A failed turn leaves no
+    /// trace (engine b.12, rule 21), and a segment with an uncertain effect is replayed.
     pub fn output(&self) -> Option<&TurnOutput> {
         match &self.phase {
             Phase::Ended(output) => Some(output),
-            Phase::Model { .. } | Phase::Tools(_) => None,
+            Phase::Model { .. } | Phase::Summary { .. } | Phase::Tools(_) => None,
         }
     }
 
+    /// Begins the next step, with a compaction before it when the conversation leaves no room for an answer.
     fn ask_model(&mut self) {
+        if !self.compact_at_threshold() {
+            self.begin_step();
+        }
+    }
+
+    /// Asks the model.
+    pub(crate) fn begin_step(&mut self) {
         if self.step == MAX_STEPS {
             let message = format!("The turn wanted more than {MAX_STEPS} model calls.");
             return self.end(failed("turn.step_limit", message));
         }
         self.step += 1;
+        self.want_model();
+    }
+
+    /// Wants the model call of the running step.
+    fn want_model(&mut self) {
         let (id, invocation_id) = self.scope.call(EffectKind::Model, self.step, StepCall::Model);
         let request = EffectRequest::Model(Arc::new(self.conversation.prompt()));
         let request_hash = self.scope.model_hash(&id, &invocation_id, self.conversation.digest());
@@ -162,15 +254,21 @@ impl Run {
         let invocation_id = match &self.phase {
             Phase::Model { effect_id, invocation_id } if effect_id == id => invocation_id.clone(),
             Phase::Tools(plan) if plan.has(id) => return Err(ResolveError::OtherKind(id.clone())),
-            Phase::Model { .. } | Phase::Tools(_) | Phase::Ended(_) => return Err(ResolveError::NotOpen(id.clone())),
+            Phase::Summary { effect_id, .. } if effect_id == id => return Err(ResolveError::OtherKind(id.clone())),
+            Phase::Model { .. } | Phase::Summary { .. } | Phase::Tools(_) | Phase::Ended(_) => {
+                return Err(ResolveError::NotOpen(id.clone()));
+            }
         };
         self.wants.clear();
         match outcome {
             ModelOutcome::Failed(failure) => {
-                self.end(failed(&model_code(failure.code), failure.message.clone()));
+                if !self.compact_after(failure.code) {
+                    self.end(failed(&model_code(failure.code), failure.message.clone()));
+                }
                 Ok(ModelOutcome::Failed(failure))
             }
             ModelOutcome::Completed(candidate) => {
+                self.overflow = Overflow::NotYet;
                 let candidate = self.call_ids.name_calls(candidate, &invocation_id);
                 self.add(Entry::Candidate { invocation_id, candidate: candidate.clone() });
                 self.follow(&candidate);
@@ -181,23 +279,66 @@ impl Run {
 
     /// What follows an answer: its tools, or the end of the turn.
     fn follow(&mut self, candidate: &Candidate) {
-        let effects = self.tool_effects(candidate);
-        if effects.is_empty() {
+        let calls: Vec<_> = candidate.tool_calls().cloned().collect();
+        if calls.is_empty() {
             return self.finish(candidate);
         }
-        self.phase = Phase::Tools(Plan::new(&effects));
-        self.wants = effects;
+        let planned = calls.iter().enumerate().map(|(index, call)| self.plan_call(index, call)).collect();
+        self.begin_plan(Plan::new(planned));
     }
 
-    fn tool_effects(&self, candidate: &Candidate) -> Vec<Effect> {
-        let calls = candidate.tool_calls().enumerate();
-        let effects = calls.map(|(index, call)| {
-            let request = self.toolbox.request(call);
-            let (id, invocation_id) = self.scope.call(EffectKind::Tool, self.step, StepCall::Tool(index));
-            let request_hash = self.scope.tool_hash(&id, &invocation_id, self.step, &request);
-            Effect { id, invocation_id, request: EffectRequest::Tool(request), request_hash }
-        });
-        effects.collect()
+    /// Begins a call, unless a person is asked first: then it does not become an effect yet (engine b.6, rule 9).
+    fn plan_call(&mut self, index: usize, call: &ToolCall) -> Planned {
+        let Requested { request, approval } = self.toolbox.request(call);
+        let (_, invocation_id) = self.scope.call(EffectKind::Tool, self.step, StepCall::Tool(index));
+        let (call_id, tool_name) = (request.call_id.clone(), request.tool_name.clone());
+        let state = match approval {
+            Approval::Never => CallState::Open(self.want_tool(invocation_id, request)),
+            Approval::Always => CallState::Waiting(self.scope.approval(invocation_id, &request)),
+        };
+        Planned { call_id, tool_name, state }
+    }
+
+    /// Wants a tool's effect, and answers its id.
+    pub(crate) fn want_tool(&mut self, invocation_id: InvocationId, request: ToolRequest) -> EffectId {
+        let id = self.scope.effect_id(EffectKind::Tool, &invocation_id);
+        let request_hash = self.scope.tool_hash(&id, &invocation_id, self.step, &request);
+        self.wants.push(Effect { id: id.clone(), invocation_id, request: EffectRequest::Tool(request), request_hash });
+        id
+    }
+
+    /// Waits for the calls of an answer, as far as there is something to wait for.
+    pub(crate) fn begin_plan(&mut self, plan: Plan) {
+        self.phase = Phase::Tools(plan);
+        self.look_at_plan();
+    }
+
+    fn look_at_plan(&mut self) {
+        let Phase::Tools(plan) = &self.phase else { return };
+        match plan.standing() {
+            Standing::Open => {}
+            Standing::Uncertain => self.end(TurnEnd::Uncertain),
+            Standing::Waiting => {
+                let (interactions, calls) = (plan.interactions(), plan.save());
+                self.end(TurnEnd::Paused { interactions, state: self.state(calls) });
+            }
+            Standing::Done(results) => {
+                self.add(Entry::ToolResults(results));
+                self.next_step();
+            }
+        }
+    }
+
+    /// All results of a step are there.
+    pub(crate) fn next_step(&mut self) {
+        match self.boundary {
+            Boundary::GoOn => self.ask_model(),
+            Boundary::Yield => self.end(TurnEnd::Yielded { state: self.state(Vec::new()) }),
+        }
+    }
+
+    fn state(&self, calls: Vec<SavedCall>) -> State {
+        State { turn_start: self.history.turn_start(), steps: self.step, calls }
     }
 
     fn finish(&mut self, candidate: &Candidate) {
@@ -210,44 +351,43 @@ impl Run {
         }
     }
 
-    fn tool_answered(&mut self, id: &EffectId, state: CallState) -> Result<(), ResolveError> {
+    pub(crate) fn tool_answered(&mut self, id: &EffectId, state: CallState) -> Result<(), ResolveError> {
         let plan = match &mut self.phase {
             Phase::Tools(plan) => plan,
-            Phase::Model { effect_id, .. } if effect_id == id => return Err(ResolveError::OtherKind(id.clone())),
-            Phase::Model { .. } | Phase::Ended(_) => return Err(ResolveError::NotOpen(id.clone())),
+            Phase::Model { effect_id, .. } | Phase::Summary { effect_id, .. } if effect_id == id => {
+                return Err(ResolveError::OtherKind(id.clone()));
+            }
+            Phase::Model { .. } | Phase::Summary { .. } | Phase::Ended(_) => {
+                return Err(ResolveError::NotOpen(id.clone()));
+            }
         };
         plan.settle(id, state)?;
         self.wants.retain(|effect| effect.id != *id);
-        match plan.standing() {
-            Standing::Open => {}
-            Standing::Uncertain => self.end(TurnEnd::Uncertain),
-            Standing::Done(results) => {
-                self.add(Entry::ToolResults(results));
-                self.ask_model();
-            }
-        }
+        self.look_at_plan();
         Ok(())
     }
 
     fn add(&mut self, entry: Entry) {
-        self.conversation.push(entry.clone());
-        self.entries.push(entry);
+        self.conversation.push(&entry);
+        self.history.push(entry);
     }
 
-    fn end(&mut self, end: TurnEnd) {
+    pub(crate) fn end(&mut self, end: TurnEnd) {
         self.wants.clear();
         let edits = match end {
-            TurnEnd::Completed { .. } => vec![Edit::append(self.entries_before, std::mem::take(&mut self.entries))],
+            TurnEnd::Completed { .. } | TurnEnd::Yielded { .. } | TurnEnd::Paused { .. } => {
+                self.history.edit().into_iter().collect()
+            }
             TurnEnd::Failed { .. } | TurnEnd::Uncertain => Vec::new(),
         };
         self.phase = Phase::Ended(TurnOutput { end, edits });
     }
 }
 
-fn failed(code: &str, message: impl Into<String>) -> TurnEnd {
+pub(crate) fn failed(code: &str, message: impl Into<String>) -> TurnEnd {
     TurnEnd::Failed { code: code.to_owned(), message: message.into() }
 }
 
-fn model_code(code: ModelFailureCode) -> String {
+pub(crate) fn model_code(code: ModelFailureCode) -> String {
     format!("model.{}", code.as_str())
 }

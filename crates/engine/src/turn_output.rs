@@ -3,17 +3,30 @@
 use nylorun_domain::json::{Json, Value};
 use nylorun_domain::model::Candidate;
 
-/// The text as a JSON string; with an output schema, the JSON document that the text is or holds in a code fence.
-/// The error is the reason for the person who reads the failed turn.
+use crate::repair::repair;
+
+/// The text as a JSON string; with an output schema, the JSON document that the text is or holds: alone, in a code
+/// fence, after other words, or broken in a way that can be mended. The error is the reason for the person who reads
+/// the failed turn.
 pub(crate) fn of(candidate: &Candidate, schema: Option<&Json>) -> Result<Json, String> {
     let text = candidate.text();
     if schema.is_none() {
         return Ok(Value::from(text).to_json());
     }
     let text = text.lossy();
-    Json::parse(&text).or_else(|error| Json::parse(fenced(&text).ok_or(error)?)).map_err(|error| {
+    let body = fenced(&text).unwrap_or(&text);
+    let mended = || repair(body).and_then(|mended| Json::parse(&mended).ok());
+    let parsed = Json::parse(&text)
+        .or_else(|error| Json::parse(body).ok().or_else(|| within(&text)).or_else(mended).ok_or(error));
+    parsed.map_err(|error| {
         format!("The model's answer is not the JSON that the agent's output schema asks for: {error}.")
     })
+}
+
+/// The object that stands between other words.
+fn within(text: &str) -> Option<Json> {
+    let (start, end) = (text.find('{')?, text.rfind('}')?);
+    Json::parse(text.get(start..=end)?).ok()
 }
 
 /// What stands in the first code fence of a text.
@@ -51,8 +64,22 @@ mod tests {
     #[test]
     fn a_document_is_taken_out_of_its_fence() {
         let schema = Json::from_trusted("{}");
-        for text in ["{\"a\": 1}", " {\"a\": 1}\n", "```json\n{\"a\": 1}\n```", "Here:\n```\n{\"a\": 1}"] {
+        for text in [
+            "{\"a\": 1}",
+            " {\"a\": 1}\n",
+            "```json\n{\"a\": 1}\n```",
+            "Here:\n```\n{\"a\": 1}",
+            "Here it is: {\"a\": 1}. Well?",
+        ] {
             assert_eq!(output(text.into(), Some(&schema)).unwrap(), "{\"a\": 1}", "{text}");
+        }
+    }
+
+    #[test]
+    fn a_broken_document_is_mended() {
+        let schema = Json::from_trusted("{}");
+        for text in ["{'a': 1,}", "```json\n{a: 1\n```", "{\"a\": 1"] {
+            assert_eq!(output(text.into(), Some(&schema)).unwrap(), "{\"a\":1}", "{text}");
         }
     }
 

@@ -1,23 +1,29 @@
 //! The loop of a run: what the engine wants is committed as intents, carried out, and its outcomes are committed with
 //! what is wanted next.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 
 use nylorun_domain::effect::{Effect, EffectOutcome};
 use nylorun_domain::id::EffectId;
-use nylorun_domain::transcript::MAX_EDIT_LEN;
+use nylorun_domain::transcript::{Input, MAX_EDIT_LEN};
 use nylorun_engine::{Run, Start};
 use nylorun_ports::abort::{Abort, AbortKind};
 use nylorun_ports::run::{
     CoreError, EffectReport, EffectResult, IntentAnswer, Next, RecordedOutcome, RunCore, RunEnd, TurnOutput, TurnStart,
+    YieldAfter,
 };
 use nylorun_wire::transcript::entry_len;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 use crate::executors::{Arrival, Ended, Executors, Repeatable, RunContext};
 use crate::fit::StepRoom;
 use crate::in_process::Gates;
+
+/// Messages that a segment read, each with the model call before which it did, in order.
+type Steers = VecDeque<(EffectId, Vec<Input>)>;
 
 /// One run.
 pub(crate) struct Driver {
@@ -32,10 +38,14 @@ pub(crate) struct Driver {
     pub(crate) reports: Vec<EffectReport>,
     /// Outcomes that the journal shipped with the run.
     recorded: HashMap<EffectId, RecordedOutcome>,
+    /// Messages that the journal shipped with the run.
+    steered: Steers,
     /// Effects that have no intent yet.
     wants: Vec<Effect>,
     /// What is left for the results of the current step.
     room: StepRoom,
+    yield_after: YieldAfter,
+    begun_at: Instant,
 }
 
 impl Driver {
@@ -50,7 +60,7 @@ impl Driver {
             workspace: start.workspace,
             manifest: Arc::clone(&start.manifest),
         };
-        let recorded = start.outcomes.into_iter().map(|outcome| (outcome.effect_id.clone(), outcome)).collect();
+        let (recorded, steered) = sort_out(start.outcomes);
         let run = Run::new(Start {
             session_id: start.session_id,
             agent_id: start.agent_id,
@@ -58,7 +68,7 @@ impl Driver {
             segment: start.segment,
             manifest: start.manifest,
             input: start.input,
-            transcript: Arc::unwrap_or_clone(start.transcript),
+            transcript: start.transcript,
         });
         Self {
             run,
@@ -69,8 +79,11 @@ impl Driver {
             in_flight: HashMap::new(),
             reports: Vec::new(),
             recorded,
+            steered,
             wants: Vec::new(),
             room: StepRoom::WHOLE,
+            yield_after: start.yield_after,
+            begun_at: Instant::now(),
         }
     }
 
@@ -111,6 +124,7 @@ impl Driver {
     /// Resolves what the engine wants and the journal shipped, as far as that goes.
     fn replay(&mut self) {
         self.wants.append(&mut self.run.wants());
+        self.replay_steers();
         while let Some(at) = self.wants.iter().position(|effect| self.recorded.contains_key(&effect.id)) {
             let effect = self.wants.remove(at);
             match self.recorded.remove(&effect.id) {
@@ -126,6 +140,29 @@ impl Driver {
                 None => {}
             }
             self.wants.append(&mut self.run.wants());
+            self.replay_steers();
+        }
+    }
+
+    /// Reads messages again before the model calls before which they were read.
+    fn replay_steers(&mut self) {
+        while let Some(inputs) = self.next_steer() {
+            let Some(effect) = self.wants.pop() else { return };
+            self.steer(&effect.id, inputs);
+            self.wants.append(&mut self.run.wants());
+        }
+    }
+
+    /// What was read before the one effect that is wanted now.
+    fn next_steer(&mut self) -> Option<Vec<Input>> {
+        let [effect] = &self.wants[..] else { return None };
+        let at = self.steered.iter().position(|(model, _)| *model == effect.id)?;
+        self.steered.remove(at).map(|(_, inputs)| inputs)
+    }
+
+    fn steer(&mut self, id: &EffectId, inputs: Vec<Input>) {
+        if let Err(error) = self.run.steer(id, inputs) {
+            self.faulted(&error.to_string());
         }
     }
 
@@ -153,6 +190,7 @@ impl Driver {
             }
         };
         self.check_still_ours()?;
+        self.watch_budget();
         if answers.len() != effects.len() {
             self.faulted("the runtime did not answer every intent");
             return Ok(());
@@ -165,6 +203,7 @@ impl Driver {
                     self.resolve(&effect.id, outcome);
                 }
                 IntentAnswer::Uncertain => self.uncertain(&effect.id),
+                IntentAnswer::Steered(inputs) => self.steer(&effect.id, inputs),
             }
         }
         self.in_flight.extend(granted.iter().map(|effect| (effect.id.clone(), Repeatable::of(effect))));
@@ -209,8 +248,18 @@ impl Driver {
         }
     }
 
+    /// A segment whose budget is used up ends at the next boundary, once everything recorded was replayed.
+    fn watch_budget(&mut self) {
+        let is_used_up = self.run.steps() >= self.yield_after.steps
+            || self.begun_at.elapsed() >= Duration::from_millis(self.yield_after.ms);
+        if self.recorded.is_empty() && self.steered.is_empty() && is_used_up {
+            self.run.yield_at_boundary();
+        }
+    }
+
     /// Takes what became of an effect.
     pub(crate) fn take(&mut self, arrival: Arrival) {
+        self.watch_budget();
         let Arrival { effect_id, ended, events, record } = arrival;
         let repeatable = self.in_flight.remove(&effect_id);
         let result = match self.fitted(ended, repeatable) {
@@ -264,4 +313,22 @@ impl Driver {
         self.wants.clear();
         self.run.give_up("internal", message);
     }
+}
+
+/// Divides what the journal shipped: outcomes of effects, and messages that were read.
+fn sort_out(outcomes: Vec<RecordedOutcome>) -> (HashMap<EffectId, RecordedOutcome>, Steers) {
+    let (mut recorded, mut steered) = (HashMap::new(), Vec::new());
+    for outcome in outcomes {
+        match outcome.outcome {
+            EffectOutcome::Steer { model, inputs } => steered.push((outcome.effect_id, model, inputs)),
+            EffectOutcome::Model(_)
+            | EffectOutcome::Summary { .. }
+            | EffectOutcome::Tool(_)
+            | EffectOutcome::Asked { .. } => {
+                recorded.insert(outcome.effect_id.clone(), outcome);
+            }
+        }
+    }
+    steered.sort_by(|a, b| a.0.cmp(&b.0));
+    (recorded, steered.into_iter().map(|(_, model, inputs)| (model, inputs)).collect())
 }

@@ -82,7 +82,7 @@ impl Repeatable {
     /// Of this effect.
     pub(crate) fn of(effect: &Effect) -> Self {
         let tool = match &effect.request {
-            EffectRequest::Model(_) => None,
+            EffectRequest::Model(_) | EffectRequest::Summary(_) => None,
             EffectRequest::Tool(request) => Some((request.target.runs_at(), request.tool_name.as_str())),
         };
         match (tool, may_run_again(effect.request.kind(), tool)) {
@@ -153,7 +153,9 @@ impl Shared {
     async fn carry_out(&self, effect: &Effect, abort: &Abort) -> Arrival {
         let call = async {
             match &effect.request {
-                EffectRequest::Model(prompt) => self.call_model(effect, prompt, abort.clone()).await,
+                EffectRequest::Model(prompt) | EffectRequest::Summary(prompt) => {
+                    self.call_model(effect, prompt, abort.clone()).await
+                }
                 EffectRequest::Tool(request) => self.call_tool(effect, request, abort.clone()).await,
             }
         };
@@ -195,7 +197,7 @@ impl Shared {
         match request.target {
             ToolTarget::Workspace(tool) => self.call_workspace(effect, request, tool, abort).await,
             ToolTarget::Http => self.call_http(effect, request, abort).await,
-            ToolTarget::Unavailable | ToolTarget::UnknownTool | ToolTarget::MalformedInput => {
+            ToolTarget::Unavailable | ToolTarget::UnknownTool | ToolTarget::MalformedInput | ToolTarget::Denied => {
                 arrival(effect, failed_within(effect, "nothing carries this tool out"))
             }
         }
@@ -278,7 +280,8 @@ fn failed_within(effect: &Effect, message: &str) -> Ended {
         (EffectKind::Tool, Repeatable::Yes) => {
             Ended::Value(EffectOutcome::Tool(ToolOutcome::failed("sandbox.error", message)))
         }
-        (EffectKind::Tool, Repeatable::Held | Repeatable::No) | (EffectKind::Delegation | EffectKind::Agent, _) => {
+        (EffectKind::Tool, Repeatable::Held | Repeatable::No)
+        | (EffectKind::Delegation | EffectKind::Agent | EffectKind::Steer, _) => {
             Ended::Lost { message: message.to_owned() }
         }
     }
@@ -293,7 +296,9 @@ struct Deltas {
 
 impl DeltaSink for Deltas {
     fn delta(&self, delta: Delta) {
-        if self.abort.kind().is_none() {
+        // Nobody is shown a summary that is being made.
+        let is_shown = matches!(self.effect.request, EffectRequest::Model(_));
+        if is_shown && self.abort.kind().is_none() {
             self.core.delta(&self.effect, delta);
         }
     }

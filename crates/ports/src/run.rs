@@ -8,8 +8,10 @@ use std::sync::Arc;
 use nylorun_domain::effect::{Effect, EffectOutcome};
 use nylorun_domain::id::{AgentId, EffectId, SessionId, TurnId};
 use nylorun_domain::manifest::AgentManifest;
-pub use nylorun_domain::segment::{EffectReport, EffectResult, IntentAnswer, Next, TurnEnd, TurnOutput};
-use nylorun_domain::transcript::{Entry, Input};
+pub use nylorun_domain::segment::{
+    EffectReport, EffectResult, IntentAnswer, Next, SegmentInput, TurnEnd, TurnOutput, YieldAfter,
+};
+use nylorun_domain::transcript::Entry;
 use nylorun_domain::workspace::{WorkspaceKey, WorkspaceSpec};
 
 use crate::BoxFuture;
@@ -31,9 +33,11 @@ pub struct TurnStart {
     pub epoch: i64,
     /// The turn's manifest.
     pub manifest: Arc<AgentManifest>,
-    /// What began the segment.
-    pub input: Input,
-    /// The model's history before the turn.
+    /// What begins the segment.
+    pub input: SegmentInput,
+    /// After how much the segment yields at the next boundary of a step.
+    pub yield_after: YieldAfter,
+    /// The model's history before the segment.
     pub transcript: Arc<Vec<Entry>>,
     /// What this segment's effects gave so far, by effect id, with each request's hash.
     pub outcomes: Vec<RecordedOutcome>,

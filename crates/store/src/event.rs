@@ -5,8 +5,8 @@ use std::sync::Arc;
 use nylorun_domain::event::{Event, Visibility};
 use nylorun_domain::id::{SessionId, TenantId};
 use nylorun_domain::time::Millis;
-use nylorun_domain::transcript::Edit;
-use nylorun_wire::event::{encode, event_type, read_edit};
+use nylorun_domain::transcript::Folding;
+use nylorun_wire::event::{encode, event_type, read_folding};
 
 use crate::db::{DbError, Row, Statement, Val};
 use crate::rows::{insert_rows, values_sql};
@@ -18,8 +18,8 @@ const COLUMNS: usize = 6;
 const RANGE: &str = "SELECT seq, type, visibility, body, committed_at FROM events WHERE session_id = $1 AND seq > $2 \
      ORDER BY seq LIMIT $3";
 const ONE: &str = "SELECT seq, type, visibility, body, committed_at FROM events WHERE session_id = $1 AND seq = $2";
-const TRANSCRIPT: &str =
-    "SELECT body FROM events WHERE session_id = $1 AND seq >= $2 AND type = 'transcript.updated' ORDER BY seq";
+const TRANSCRIPT: &str = "SELECT type, body FROM events WHERE session_id = $1 AND seq >= $2 \
+     AND type IN ('transcript.updated', 'turn.cancelled', 'turn.failed') ORDER BY seq";
 
 pub(crate) const SQL: &[&str] = &[RANGE, ONE, TRANSCRIPT];
 
@@ -74,10 +74,11 @@ impl Store {
         Ok(rows.first().map(read).transpose()?)
     }
 
-    /// The edits of the transcript from `from` on, in order.
-    pub async fn event_transcript(&self, session: &SessionId, from: i64) -> Result<Vec<Edit>, StoreError> {
+    /// What the record from `from` on did to the transcript, in order.
+    pub async fn event_transcript(&self, session: &SessionId, from: i64) -> Result<Vec<Folding>, StoreError> {
         let rows = self.db.query(TRANSCRIPT, params![session.as_str(), from]).await?;
-        rows.iter().map(|row| Ok(read_edit(row.text(0)?)?)).collect()
+        let read = |row: &Row| Ok(read_folding(row.text(0)?, row.text(1)?)?);
+        rows.iter().filter_map(|row| read(row).transpose()).collect()
     }
 }
 

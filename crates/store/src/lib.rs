@@ -7,11 +7,13 @@ pub mod db;
 mod migrate;
 
 mod agent;
+mod checkpoint;
 mod command;
 mod crossing;
 mod direct_call;
 mod effect;
 mod event;
+mod queue;
 mod rows;
 mod session;
 mod session_list;
@@ -72,11 +74,13 @@ impl Store {
 pub fn all_sql() -> Vec<String> {
     let fixed = [
         agent::SQL,
+        checkpoint::SQL,
         command::SQL,
         crossing::SQL,
         direct_call::SQL,
         effect::SQL,
         event::SQL,
+        queue::SQL,
         session::SQL,
         session_list::SQL,
         tenant::SQL,

@@ -46,6 +46,18 @@ const MIGRATIONS: &[Migration] = &[
         sqlite: include_str!("../migrations/sqlite/0004_tool_crossings.sql"),
         postgres: include_str!("../migrations/postgres/0004_tool_crossings.sql"),
     },
+    Migration {
+        version: 5,
+        name: "segments",
+        sqlite: include_str!("../migrations/sqlite/0005_segments.sql"),
+        postgres: include_str!("../migrations/postgres/0005_segments.sql"),
+    },
+    Migration {
+        version: 6,
+        name: "queue",
+        sqlite: include_str!("../migrations/sqlite/0006_queue.sql"),
+        postgres: include_str!("../migrations/postgres/0006_queue.sql"),
+    },
 ];
 
 /// The newest schema version that this build knows.

@@ -12,8 +12,8 @@ use nylorun_domain::workspace::WorkspaceSpec;
 
 use crate::db::{DbError, Guard, Row, Statement, Val};
 use crate::{
-    Store, StoreError, StoredEvent, WriteError, agent, command, direct_call, effect, event, params, usage, wake,
-    workspace,
+    Store, StoreError, StoredEvent, WriteError, agent, checkpoint, command, direct_call, effect, event, params, queue,
+    usage, wake, workspace,
 };
 
 /// The session's row is not as it was when the change was decided: load it again and decide again.
@@ -22,16 +22,17 @@ pub const STALE_SESSION: Guard = Guard("session revision");
 const INSERT: &str = "INSERT INTO sessions (id, agent_id, owner_user_id, definition_hash, manifest_hash, \
      implementation_version, identity_hash, info, vault_ids, credential_selections, workspace, sandbox_source, \
      created_at, status, active_turn_id, last_turn_id, segment, input_seq, turn_manifest_hash, history_from, \
-     epoch, owner, head, rev, last_event_at, error) VALUES \
+     epoch, owner, head, rev, last_event_at, error, history_snapshot, queued, steers) VALUES \
      ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, \
-     $18, $19, $20, $21, $22, $23, $24, $25, $26)";
+     $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29)";
 const UPDATE: &str = "UPDATE sessions SET status = $1, active_turn_id = $2, last_turn_id = $3, segment = $4, \
      input_seq = $5, turn_manifest_hash = $6, history_from = $7, epoch = $8, owner = $9, head = $10, rev = $11, \
-     last_event_at = $12, error = $13, vault_ids = $14, credential_selections = $15 WHERE id = $16 AND rev = $17";
+     last_event_at = $12, error = $13, vault_ids = $14, credential_selections = $15, history_snapshot = $16, \
+     queued = $17, steers = $18 WHERE id = $19 AND rev = $20";
 const GET: &str = "SELECT id, agent_id, owner_user_id, definition_hash, manifest_hash, implementation_version, \
      identity_hash, info, vault_ids, credential_selections, workspace, sandbox_source, created_at, status, \
      active_turn_id, last_turn_id, segment, input_seq, turn_manifest_hash, history_from, epoch, owner, head, \
-     rev, last_event_at, error FROM sessions WHERE id = $1";
+     rev, last_event_at, error, history_snapshot, queued, steers FROM sessions WHERE id = $1";
 const LIVE: &str = "SELECT id FROM sessions WHERE status IN ('runnable', 'running') AND id > $1 ORDER BY id LIMIT $2";
 const COUNT: &str = "SELECT count(*) FROM sessions";
 const COUNT_RUNNING: &str = "SELECT count(*) FROM sessions WHERE status IN ('runnable', 'running')";
@@ -87,6 +88,8 @@ fn statements(change: &SessionChange, events: &[Arc<StoredEvent>]) -> Vec<Statem
     statements.extend(change.command.iter().map(|record| command::insert(id, record)));
     statements.extend(event::insert(id, events));
     statements.extend(effect::apply(id, &change.effects));
+    statements.extend(checkpoint::apply(id, &change.checkpoint));
+    statements.extend(queue::apply(id, &change.queue));
     statements.extend(wake::apply(id, &change.wake));
     statements.extend(usage::insert(&change.usage));
     statements.extend(change.workspaces.iter().map(workspace::upsert));
@@ -122,6 +125,9 @@ fn insert_params(session: &Session) -> Vec<Val> {
         session.rev,
         session.last_event_at.map(|at| at.0),
         session.error.as_deref(),
+        session.history_snapshot,
+        session.queued,
+        session.steers,
     ]
 }
 
@@ -143,6 +149,9 @@ fn update_params(change: &SessionChange) -> Vec<Val> {
         session.error.as_deref(),
         session.vault_ids.as_str(),
         session.credential_selections.as_str(),
+        session.history_snapshot,
+        session.queued,
+        session.steers,
         session.id.as_str(),
         change.before_rev,
     ]
@@ -176,6 +185,9 @@ fn read(row: &Row) -> Result<Session, DbError> {
         rev: row.int(23)?,
         last_event_at: row.opt_int(24)?.map(Millis),
         error: row.opt_text(25)?.map(str::to_owned),
+        history_snapshot: row.opt_int(26)?,
+        queued: row.int(27)?,
+        steers: row.int(28)?,
     })
 }
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use nylorun_domain::change::{EffectRow, SessionChange};
 use nylorun_domain::id::{SessionId, TurnId, WorkerId};
-use nylorun_domain::segment::{Next, TurnEnd, TurnOutput};
-use nylorun_domain::session::Session;
+use nylorun_domain::segment::{Next, SegmentInput, TurnEnd, TurnOutput, YieldAfter};
+use nylorun_domain::session::{Session, Status};
 use nylorun_domain::time::Millis;
 use nylorun_domain::transcript::{Edit, Entry, Input};
 use nylorun_domain::turn::{Journal, Owner, Take, release, take};
@@ -19,7 +19,7 @@ use crate::clock::{now, stamp};
 use crate::committer::{CommitError, Committer, Updated};
 use crate::core::{SessionCore, Taking};
 use crate::load::{self, LoadError, Manifests};
-use crate::transcripts::Transcripts;
+use crate::transcripts::{LeftAt, Transcripts};
 
 /// How long an owner may be silent before its sessions are taken over (engine b.4).
 pub(crate) const LEASE: Duration = Duration::from_secs(30);
@@ -35,6 +35,7 @@ pub(crate) struct Advancer {
     pub(crate) worker: WorkerId,
     pub(crate) manifests: Manifests,
     pub(crate) transcripts: Transcripts,
+    pub(crate) yield_after: YieldAfter,
 }
 
 /// A session that is being taken: the row, its take, and what the active turn has come to.
@@ -56,6 +57,8 @@ pub(crate) enum Advanced {
     RetryAfter(Duration),
     /// The row changed while it was being taken: look again at once.
     Again,
+    /// The segment is settled and the session goes on: with its next segment, say.
+    GoesOn,
 }
 
 impl Advancer {
@@ -141,8 +144,9 @@ impl Advancer {
         let (taken, journal) = core.finish().await;
         match end {
             RunEnd::Settled => {
-                self.keep_transcript(&session.id, epoch, transcript, core.edits().await);
-                Ok(Advanced::Done)
+                let Some(settled) = taken else { return Ok(Advanced::Done) };
+                self.keep_transcript(&settled, core.turn(), epoch, transcript, core.edits().await);
+                Ok(if settled.status == Status::Runnable { Advanced::GoesOn } else { Advanced::Done })
             }
             RunEnd::Released(CoreError::OwnershipLost) if taken.is_none() => Ok(Advanced::Again),
             RunEnd::Released(CoreError::OwnershipLost | CoreError::TurnCancelled) => Ok(Advanced::Done),
@@ -158,24 +162,31 @@ impl Advancer {
         }
     }
 
-    /// Keeps the transcript as the turn left it, for the next one.
-    fn keep_transcript(&self, id: &SessionId, epoch: i64, mut transcript: Arc<Vec<Entry>>, edits: Option<Vec<Edit>>) {
+    /// Keeps the transcript as the segment left it, for the next one.
+    fn keep_transcript(
+        &self,
+        settled: &Session,
+        turn: &TurnId,
+        epoch: i64,
+        mut transcript: Arc<Vec<Entry>>,
+        edits: Option<Vec<Edit>>,
+    ) {
         let Some(edits) = edits else { return };
         let entries = Arc::make_mut(&mut transcript);
         if edits.into_iter().all(|edit| edit.apply(entries).is_ok()) {
-            self.transcripts.leave(id, epoch, transcript);
+            self.transcripts.leave(&settled.id, epoch, LeftAt::after(settled, turn), transcript);
         }
     }
 
     async fn start(&self, taken: &Taken) -> Result<TurnStart, LoadError> {
         let session = &taken.session;
         let hash = session.turn_manifest_hash.as_ref().unwrap_or(&session.manifest_hash);
-        let transcript = match self.transcripts.take(&session.id, session.epoch) {
+        let transcript = match self.transcripts.take(&session.id, session.epoch, &LeftAt::of(session)) {
             Some(kept) => kept,
             None => Arc::new(load::transcript(self.store(), session).await?),
         };
         let input = match &taken.begun {
-            Some(input) => input.clone(),
+            Some(input) => SegmentInput::Message(input.clone()),
             None => load::input(self.store(), session).await?,
         };
         Ok(TurnStart {
@@ -186,6 +197,7 @@ impl Advancer {
             epoch: taken.take.change.session.epoch,
             manifest: self.manifests.get(self.store(), hash).await?,
             input,
+            yield_after: self.yield_after,
             transcript,
             outcomes: load::outcomes(&taken.effects, session.segment),
             workspace: load::workspace(self.store(), session),

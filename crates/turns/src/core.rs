@@ -7,7 +7,7 @@ use nylorun_domain::json::quoted;
 use nylorun_domain::segment::{EffectReport, IntentAnswer, Next, TurnEnd};
 use nylorun_domain::session::Session;
 use nylorun_domain::transcript::Edit;
-use nylorun_domain::turn::{Journal, Step, StepError, step};
+use nylorun_domain::turn::{Beside, Journal, Step, StepError, step};
 use nylorun_ports::BoxFuture;
 use nylorun_ports::models::Delta;
 use nylorun_ports::run::{CoreError, RunCore};
@@ -71,7 +71,12 @@ impl SessionCore {
         }
     }
 
-    /// What the run's output did to the transcript, when it has ended the turn.
+    /// The turn.
+    pub(crate) fn turn(&self) -> &TurnId {
+        &self.turn
+    }
+
+    /// What the run's output did to the transcript, when it has ended the segment with one that can be kept.
     pub(crate) async fn edits(&self) -> Option<Vec<Edit>> {
         self.state.lock().await.edits.clone()
     }
@@ -93,8 +98,9 @@ impl SessionCore {
                 Base::Taking(take) => take.change.clone(),
                 Base::Taken(session) => SessionChange::of(session),
             };
+            let beside = self.beside(&base.session, next).await?;
             let Step { change, journal, answers } =
-                step(base, &self.turn, &state.journal, reports.clone(), next, &stamp()).map_err(refusal)?;
+                step(base, &self.turn, &state.journal, reports.clone(), next, &beside, &stamp()).map_err(refusal)?;
             match self.committer.commit(&change).await {
                 Ok(()) => {
                     if let Base::Taking(take) = &state.base {
@@ -107,6 +113,30 @@ impl SessionCore {
                 Err(CommitError::Store(error)) => return Err(CoreError::Unavailable(error.to_string())),
             }
         }
+    }
+
+    /// What others left for the turn. It belongs to the row that was loaded: another row refuses the step.
+    async fn beside(&self, session: &Session, next: &Next) -> Result<Beside, CoreError> {
+        let unavailable = |error: StoreError| CoreError::Unavailable(error.to_string());
+        let store = self.committer.store();
+        let (needs_waits, needs_queue) = match next {
+            Next::Nothing => (false, false),
+            Next::Intents(_) => (false, session.steers > 0),
+            Next::Output(output) => match output.end {
+                TurnEnd::Paused { .. } => (session.segment > 0, false),
+                TurnEnd::Completed { .. } | TurnEnd::Failed { .. } => (false, session.queued > 0),
+                TurnEnd::Yielded { .. } | TurnEnd::Uncertain => (false, false),
+            },
+        };
+        let mut beside = Beside::default();
+        if needs_waits {
+            let checkpoint = store.checkpoint_get(&self.session).await.map_err(unavailable)?;
+            beside.waits = checkpoint.map(|checkpoint| checkpoint.waits).unwrap_or_default();
+        }
+        if needs_queue {
+            beside.queued = store.queue_list(&self.session).await.map_err(unavailable)?;
+        }
+        Ok(beside)
     }
 
     /// The row changed under the run: it goes on only if the run still holds it.
@@ -131,13 +161,14 @@ impl SessionCore {
     }
 }
 
-/// The edits of a turn's end; a turn that waits has none yet.
+/// The edits of a segment's end. After a failure the transcript is what it was before the turn, which this run may not
+/// have.
 fn edits_of(next: &Next) -> Option<Vec<Edit>> {
     match next {
         Next::Nothing | Next::Intents(_) => None,
         Next::Output(output) => match output.end {
-            TurnEnd::Completed { .. } | TurnEnd::Failed { .. } => Some(output.edits.clone()),
-            TurnEnd::Uncertain => None,
+            TurnEnd::Completed { .. } | TurnEnd::Yielded { .. } | TurnEnd::Paused { .. } => Some(output.edits.clone()),
+            TurnEnd::Failed { .. } | TurnEnd::Uncertain => None,
         },
     }
 }

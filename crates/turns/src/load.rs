@@ -5,10 +5,12 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use nylorun_domain::change::EffectRow;
+use nylorun_domain::checkpoint::Checkpoint;
 use nylorun_domain::effect::EffectStatus;
 use nylorun_domain::manifest::AgentManifest;
+use nylorun_domain::segment::SegmentInput;
 use nylorun_domain::session::Session;
-use nylorun_domain::transcript::{Entry, Input};
+use nylorun_domain::transcript::{Entry, Fold, Input};
 use nylorun_domain::workspace::WorkspaceKey;
 use nylorun_ports::run::{RecordedOutcome, RunWorkspace};
 use nylorun_store::{Store, StoreError};
@@ -54,21 +56,35 @@ impl Manifests {
     }
 }
 
-/// What began the active segment.
-pub(crate) async fn input(store: &Store, session: &Session) -> Result<Input, LoadError> {
+/// What begins the active segment: the turn's message, or the checkpoint that the segment before left.
+pub(crate) async fn input(store: &Store, session: &Session) -> Result<SegmentInput, LoadError> {
+    if session.segment == 0 {
+        return message(store, session).await.map(SegmentInput::Message);
+    }
+    let checkpoint = store.checkpoint_get(&session.id).await?;
+    let fits = |checkpoint: &Checkpoint| {
+        checkpoint.segment == session.segment && session.active_turn_id.as_ref() == Some(&checkpoint.turn_id)
+    };
+    let checkpoint = checkpoint
+        .filter(fits)
+        .ok_or_else(|| LoadError::Incompatible(format!("the checkpoint of segment {} is missing", session.segment)))?;
+    Ok(SegmentInput::Resume { state: checkpoint.state, answers: checkpoint.answers })
+}
+
+async fn message(store: &Store, session: &Session) -> Result<Input, LoadError> {
     let seq = session.input_seq.ok_or_else(|| LoadError::Incompatible("the turn has no input".to_owned()))?;
     let event = store.event_get(&session.id, seq).await?;
     let event = event.ok_or_else(|| LoadError::Incompatible(format!("event {seq} of the turn's input is missing")))?;
     read_input(&event.body).map_err(|error| LoadError::Incompatible(error.to_string()))
 }
 
-/// The model's history before the turn, folded from the record.
+/// The model's history before the segment, folded from the record.
 pub(crate) async fn transcript(store: &Store, session: &Session) -> Result<Vec<Entry>, LoadError> {
-    let mut transcript = Vec::new();
-    for edit in store.event_transcript(&session.id, session.history_from).await? {
-        edit.apply(&mut transcript).map_err(|error| LoadError::Incompatible(error.to_string()))?;
+    let mut fold = Fold::default();
+    for folding in store.event_transcript(&session.id, session.history_from).await? {
+        fold.take(folding).map_err(|error| LoadError::Incompatible(error.to_string()))?;
     }
-    Ok(transcript)
+    Ok(fold.into_entries())
 }
 
 /// The outcomes of the active segment, to be replayed.

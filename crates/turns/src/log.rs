@@ -32,7 +32,19 @@ pub(crate) fn committed(change: &SessionChange) {
                 let runs_again = outcome.is_none();
                 tracing::info!(session, turn, effect = effect_id.as_str(), runs_again, "effect settled");
             }
+            Payload::TurnPaused { interactions } => {
+                tracing::info!(session, turn, questions = interactions.len(), "turn waits for a person");
+            }
+            Payload::ContextCompacted { compacted, .. } => {
+                let (before, after) = (compacted.tokens_before, compacted.tokens_after);
+                tracing::info!(session, turn, before, after, "conversation compacted");
+            }
             Payload::CommandMessage { .. }
+            | Payload::CommandApprove { .. }
+            | Payload::CommandRespond { .. }
+            | Payload::MessageQueued { .. }
+            | Payload::MessageSteered { .. }
+            | Payload::MessageRemoved { .. }
             | Payload::TurnCompleted { .. }
             | Payload::TurnCancelled { .. }
             | Payload::MessageAssistant { .. }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use nylorun_domain::change::SessionChange;
 use nylorun_domain::id::{SessionId, WorkerId};
+use nylorun_domain::segment::YieldAfter;
 use nylorun_ports::abort::{Abort, AbortHandle, AbortKind, abort_pair};
 use nylorun_ports::run::Harness;
 use tokio::sync::{Notify, Semaphore};
@@ -23,13 +24,20 @@ pub struct SchedulerConfig {
     pub max_advances: usize,
     /// Longest time that one advance may take before its segment must settle (engine b.4: 50 min).
     pub advance_deadline: Duration,
+    /// After how much a segment gives its place to others and goes on as the next one (engine b.4).
+    pub yield_after: YieldAfter,
     /// How long running commands get at a stop before they are killed (decisions, Stop).
     pub stop_grace: Duration,
 }
 
 impl Default for SchedulerConfig {
     fn default() -> Self {
-        Self { max_advances: 512, advance_deadline: Duration::from_secs(50 * 60), stop_grace: Duration::from_secs(30) }
+        Self {
+            max_advances: 512,
+            advance_deadline: Duration::from_secs(50 * 60),
+            yield_after: YieldAfter::default(),
+            stop_grace: Duration::from_secs(30),
+        }
     }
 }
 
@@ -75,7 +83,8 @@ impl Scheduler {
     pub fn new(committer: Committer, harness: Arc<dyn Harness>, worker: WorkerId, config: SchedulerConfig) -> Self {
         let places = Semaphore::new(config.max_advances);
         let (manifests, transcripts) = (Manifests::default(), Transcripts::default());
-        let advancer = Advancer { committer, harness, worker, manifests, transcripts };
+        let yield_after = config.yield_after;
+        let advancer = Advancer { committer, harness, worker, manifests, transcripts, yield_after };
         Self(Arc::new(Inner { advancer, config, places, sessions: Mutex::default(), idle: Notify::new() }))
     }
 
@@ -179,6 +188,8 @@ impl Scheduler {
             match advanced {
                 Advanced::Done => {}
                 Advanced::Again => continue,
+                // A round of its own: its deadline and its abort begin anew.
+                Advanced::GoesOn => self.ask_again(session),
                 Advanced::RetryAfter(wait) => {
                     tokio::select! {
                         () = tokio::time::sleep(wait) => continue,
@@ -190,6 +201,14 @@ impl Scheduler {
                 Some(next) => (begun, abort) = next,
                 None => return,
             }
+        }
+    }
+
+    fn ask_again(&self, session: &SessionId) {
+        if let Some(running) = self.sessions().running.get_mut(session)
+            && let Again::No = running.again
+        {
+            running.again = Again::Yes(None);
         }
     }
 

@@ -8,8 +8,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use nylorun_domain::id::SessionId;
+use nylorun_domain::id::{SessionId, TurnId};
 use nylorun_domain::model::{Candidate, OutputPart, ToolInput};
+use nylorun_domain::session::Session;
 use nylorun_domain::tool::ToolOutcome;
 use nylorun_domain::transcript::{Entry, Input};
 
@@ -30,27 +31,53 @@ struct Kept {
     weight: usize,
 }
 
+/// Where in the session's life a transcript was left. A cancel takes the session back to before the turn, without
+/// another epoch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum LeftAt {
+    /// Between two turns.
+    Rest,
+    /// After a segment of this turn.
+    Within(TurnId),
+}
+
+impl LeftAt {
+    /// Where a session is that is being taken.
+    pub(crate) fn of(session: &Session) -> Self {
+        match &session.active_turn_id {
+            Some(turn) if session.segment > 0 => Self::Within(turn.clone()),
+            Some(_) | None => Self::Rest,
+        }
+    }
+
+    /// Where a run of this turn left the session when it settled its segment. Another turn may have begun with that.
+    pub(crate) fn after(settled: &Session, turn: &TurnId) -> Self {
+        if settled.active_turn_id.as_ref() == Some(turn) { Self::Within(turn.clone()) } else { Self::Rest }
+    }
+}
+
 #[derive(Debug)]
 struct Transcript {
     epoch: i64,
+    place: LeftAt,
     entries: Arc<Vec<Entry>>,
     weight: usize,
     left_at: Instant,
 }
 
 impl Transcripts {
-    /// Takes out the transcript that the run of this epoch left, if it is still here.
-    pub(crate) fn take(&self, session: &SessionId, epoch: i64) -> Option<Arc<Vec<Entry>>> {
+    /// Takes out the transcript that the run of this epoch left at this place, if it is still here.
+    pub(crate) fn take(&self, session: &SessionId, epoch: i64, place: &LeftAt) -> Option<Arc<Vec<Entry>>> {
         let mut kept = self.kept();
         let transcript = kept.sessions.remove(session)?;
         kept.weight -= transcript.weight;
-        (transcript.epoch == epoch).then_some(transcript.entries)
+        (transcript.epoch == epoch && transcript.place == *place).then_some(transcript.entries)
     }
 
     /// Keeps what the run of this epoch left.
-    pub(crate) fn leave(&self, session: &SessionId, epoch: i64, entries: Arc<Vec<Entry>>) {
+    pub(crate) fn leave(&self, session: &SessionId, epoch: i64, place: LeftAt, entries: Arc<Vec<Entry>>) {
         let weight = entries.iter().map(weight).sum();
-        let transcript = Transcript { epoch, entries, weight, left_at: Instant::now() };
+        let transcript = Transcript { epoch, place, entries, weight, left_at: Instant::now() };
         let mut kept = self.kept();
         if let Some(older) = kept.sessions.insert(session.clone(), transcript) {
             kept.weight -= older.weight;
@@ -98,6 +125,7 @@ fn weight(entry: &Entry) -> usize {
             Entry::Input(Input::Parts(parts)) => parts.iter().map(|part| part.utf16_len()).sum(),
             Entry::Candidate { candidate, .. } => candidate_weight(candidate),
             Entry::ToolResults(results) => results.iter().map(|result| ENTRY + outcome_weight(&result.outcome)).sum(),
+            Entry::Compaction(compaction) => compaction.summary.utf16_len(),
             Entry::Final { output } => output.as_str().len(),
         }
 }
@@ -128,11 +156,11 @@ mod tests {
     use std::sync::Arc;
     use std::time::Instant;
 
-    use nylorun_domain::id::SessionId;
+    use nylorun_domain::id::{SessionId, TurnId};
     use nylorun_domain::json::{Json, Text};
     use nylorun_domain::transcript::{Entry, Input};
 
-    use super::{BUDGET, KEPT_FOR, Transcripts};
+    use super::{BUDGET, KEPT_FOR, LeftAt, Transcripts};
 
     fn session(name: &str) -> SessionId {
         SessionId::from_trusted(name)
@@ -146,12 +174,17 @@ mod tests {
     fn only_the_next_run_is_given_what_a_run_left() {
         let transcripts = Transcripts::default();
         let left = Arc::new(vec![Entry::Final { output: Json::string("x") }]);
-        transcripts.leave(&session("a"), 3, Arc::clone(&left));
-        assert_eq!(transcripts.take(&session("b"), 3), None);
-        assert_eq!(transcripts.take(&session("a"), 3), Some(Arc::clone(&left)));
-        assert_eq!(transcripts.take(&session("a"), 3), None, "it is taken out");
-        transcripts.leave(&session("a"), 4, left);
-        assert_eq!(transcripts.take(&session("a"), 5), None, "another run came between");
+        let within = LeftAt::Within(TurnId::from_trusted("t"));
+        transcripts.leave(&session("a"), 3, LeftAt::Rest, Arc::clone(&left));
+        assert_eq!(transcripts.take(&session("b"), 3, &LeftAt::Rest), None);
+        assert_eq!(transcripts.take(&session("a"), 3, &LeftAt::Rest), Some(Arc::clone(&left)));
+        assert_eq!(transcripts.take(&session("a"), 3, &LeftAt::Rest), None, "it is taken out");
+        transcripts.leave(&session("a"), 4, LeftAt::Rest, Arc::clone(&left));
+        assert_eq!(transcripts.take(&session("a"), 5, &LeftAt::Rest), None, "another run came between");
+        transcripts.leave(&session("a"), 6, within.clone(), Arc::clone(&left));
+        assert_eq!(transcripts.take(&session("a"), 6, &within), Some(Arc::clone(&left)));
+        transcripts.leave(&session("a"), 6, within, left);
+        assert_eq!(transcripts.take(&session("a"), 6, &LeftAt::Rest), None, "the turn was cancelled");
         assert_eq!(transcripts.kept().weight, 0);
     }
 
@@ -159,7 +192,7 @@ mod tests {
     fn what_waits_a_minute_is_let_go_although_no_turn_comes() {
         let transcripts = Transcripts::default();
         let before = Instant::now();
-        transcripts.leave(&session("a"), 1, entries(10));
+        transcripts.leave(&session("a"), 1, LeftAt::Rest, entries(10));
         transcripts.expire(before + KEPT_FOR / 2);
         assert_eq!(transcripts.kept().sessions.len(), 1);
         transcripts.expire(Instant::now() + KEPT_FOR);
@@ -171,10 +204,10 @@ mod tests {
     fn what_is_kept_stays_within_the_budget_and_the_newest_stays() {
         let transcripts = Transcripts::default();
         for number in 0..40 {
-            transcripts.leave(&session(&number.to_string()), 1, entries(BUDGET / 20));
+            transcripts.leave(&session(&number.to_string()), 1, LeftAt::Rest, entries(BUDGET / 20));
             assert!(transcripts.kept().weight <= BUDGET);
         }
-        assert!(transcripts.take(&session("0"), 1).is_none());
-        assert!(transcripts.take(&session("39"), 1).is_some());
+        assert!(transcripts.take(&session("0"), 1, &LeftAt::Rest).is_none());
+        assert!(transcripts.take(&session("39"), 1, &LeftAt::Rest).is_some());
     }
 }

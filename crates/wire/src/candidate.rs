@@ -147,7 +147,7 @@ pub(crate) fn json(value: &Value, name: &'static str) -> Result<Json, Unreadable
 }
 
 /// An integer, also one that no double holds.
-fn int(value: &Value, name: &'static str) -> Result<i64, Unreadable> {
+pub(crate) fn int(value: &Value, name: &'static str) -> Result<i64, Unreadable> {
     match value.get(name) {
         Some(Value::Number(number)) => number.as_raw().parse().ok().or_else(|| number.as_i64()),
         Some(Value::Null | Value::Bool(_) | Value::String(_) | Value::Array(_) | Value::Object(_)) | None => None,

@@ -4,6 +4,7 @@ use nylorun_domain::check::{Path, ProblemCode, Problems};
 use nylorun_domain::id::TurnId;
 use nylorun_domain::json::{Json, Text, Value};
 use nylorun_domain::transcript::Input;
+use nylorun_domain::turn::WhenBusy;
 
 use crate::body::{Body, content_of, missing};
 use crate::error::Rejection;
@@ -56,19 +57,10 @@ pub enum CommandKind {
     },
 }
 
-/// What becomes of a message while a turn is active (decisions, Busy sessions).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum WhenBusy {
-    /// It is refused with 409.
-    #[default]
-    Reject,
-}
-
 impl Command {
     /// Reads a body that follows the route's schema.
     ///
-    /// Refuses what the schema allows and this server does not do: 400 for `whenBusy` other than `reject`, 404 for a
-    /// file part, since no artifact can be there.
+    /// Refuses what the schema allows and this server does not do: 404 for a file part, since no artifact can be there.
     pub fn read(body: &Body) -> Result<Self, Rejection> {
         let invalid = |problems: Problems| Rejection::invalid(&problems);
         Ok(Self {
@@ -111,11 +103,13 @@ impl CommandKind {
 
 fn read_when_busy(body: &Body) -> Result<WhenBusy, Problems> {
     match body.optional_text("whenBusy").as_deref() {
-        None | Some("reject") => Ok(WhenBusy::Reject),
-        Some(other) => {
-            let message = format!("\"{other}\" is not available yet: send \"reject\", or wait for the turn to end");
-            Err(Problems::one(ProblemCode::InvalidValue, &Path::ROOT.name("whenBusy"), message))
+        Some("queue") => Ok(WhenBusy::Queue),
+        Some("steer") if body.json("manifest").is_some() => {
+            let message = "a message that steers is read by the running turn, which has its manifest: leave it out";
+            Err(Problems::one(ProblemCode::Custom, &Path::ROOT.name("manifest"), message))
         }
+        Some("steer") => Ok(WhenBusy::Steer),
+        Some(_) | None => Ok(WhenBusy::Reject),
     }
 }
 
@@ -164,8 +158,9 @@ impl Accepted {
 mod tests {
     use nylorun_domain::json::{Json, Text};
     use nylorun_domain::transcript::Input;
+    use nylorun_domain::turn::WhenBusy;
 
-    use super::{Command, CommandKind, WhenBusy};
+    use super::{Command, CommandKind};
     use crate::body::Body;
     use crate::error::Rejection;
 
@@ -195,9 +190,9 @@ mod tests {
 
     #[test]
     fn refuses_what_is_not_served_yet() {
-        let queued = read(r#""type":"message","content":"a","whenBusy":"queue""#).unwrap_err();
-        assert_eq!(queued.status, 400);
-        assert!(queued.message.unwrap().contains(r#""path":["whenBusy"]"#));
+        let steer = read(r#""type":"message","content":"a","whenBusy":"steer","manifest":{}"#).unwrap_err();
+        assert_eq!(steer.status, 400);
+        assert!(steer.message.unwrap().contains(r#""path":["manifest"]"#));
         let file = read(r#""type":"message","parts":[{"type":"file","artifactId":"af_1"}]"#).unwrap_err();
         assert_eq!((file.status, file.message.as_deref()), (404, Some("Artifact not found")));
         assert!(read(r#""type":"message","content":"a","whenBusy":"reject""#).is_ok());

@@ -1,33 +1,44 @@
 //! The event envelope `nylorun.event/2` and its payloads (api 4). The record holds the newer names `environment.*`.
 
 use nylorun_domain::change::EffectTool;
+use nylorun_domain::compaction::Compacted;
 use nylorun_domain::effect::EffectOutcome;
 use nylorun_domain::event::{Event, Payload};
-use nylorun_domain::id::{InvocationId, TenantId};
+use nylorun_domain::id::{InteractionId, InvocationId, TenantId, TurnId};
 use nylorun_domain::json::{Json, Value, parse};
-use nylorun_domain::model::{Candidate, ToolCall, ToolInput, Usage};
+use nylorun_domain::model::{Candidate, ModelFailure, ToolCall, ToolInput, Usage};
 use nylorun_domain::tool::{ToolOutcome, WorkspaceTool};
-use nylorun_domain::transcript::{Edit, Input};
+use nylorun_domain::transcript::{Edit, Folding, Input};
 use nylorun_domain::workspace::WorkspaceEvent;
 
+use crate::checkpoint::pending_to_value;
 use crate::cursor;
 use crate::raw::member;
 use crate::transcript::{entry_from_value, entry_to_value};
 use crate::writer::Object;
 
+const TRANSCRIPT_UPDATED: &str = "transcript.updated";
+
 /// The event's `type`.
 pub fn event_type(payload: &Payload) -> &'static str {
     match payload {
         Payload::CommandMessage { .. } => "command.message",
+        Payload::MessageQueued { .. } => "message.queued",
+        Payload::MessageSteered { .. } => "message.steered",
+        Payload::MessageRemoved { .. } => "message.removed",
+        Payload::CommandApprove { .. } => "command.approve",
+        Payload::CommandRespond { .. } => "command.respond",
+        Payload::TurnPaused { .. } => "turn.paused",
         Payload::TurnCompleted { .. } => "turn.completed",
         Payload::TurnFailed { .. } => "turn.failed",
         Payload::TurnCancelled { .. } => "turn.cancelled",
         Payload::MessageAssistant { .. } => "message.assistant",
         Payload::ModelFailed { .. } => "model.failed",
+        Payload::ContextCompacted { .. } => "context.compacted",
         Payload::ToolCompleted { .. } => "tool.completed",
         Payload::EffectUncertain { .. } => "effect.uncertain",
         Payload::EffectSettled { .. } => "effect.settled",
-        Payload::TranscriptUpdated(_) => "transcript.updated",
+        Payload::TranscriptUpdated(_) => TRANSCRIPT_UPDATED,
         Payload::Workspace(WorkspaceEvent::State { .. }) => "environment.state",
         Payload::Workspace(WorkspaceEvent::Exec { .. }) => "environment.exec",
     }
@@ -67,10 +78,33 @@ fn write_payload(out: &mut Object<'_>, payload: &Payload) {
         Payload::CommandMessage { request_id, idempotency_key, input, manifest } => {
             write_command(out, request_id, idempotency_key);
             out.str("type", "message");
+            write_content(out, input, manifest.as_ref());
+        }
+        Payload::MessageQueued { message_id, mode, request_id, idempotency_key, input, manifest } => {
+            out.str("messageId", message_id.as_str());
+            out.str("mode", mode.as_str());
+            write_command(out, request_id, idempotency_key);
+            write_content(out, input, manifest.as_ref());
+        }
+        Payload::MessageSteered { message_id, request_id, idempotency_key, input } => {
+            out.str("messageId", message_id.as_str());
+            write_command(out, request_id, idempotency_key);
             write_input(out, input);
-            if let Some(manifest) = manifest {
-                out.json("manifest", manifest);
-            }
+        }
+        Payload::MessageRemoved { message_id, reason } => {
+            out.str("messageId", message_id.as_str());
+            out.str("reason", reason.as_str());
+        }
+        Payload::CommandApprove { request_id, idempotency_key, interaction_id, approved } => {
+            write_command(out, request_id, idempotency_key);
+            write_answer(out, "approve", interaction_id, |out| out.value("approved", &Value::Bool(*approved)));
+        }
+        Payload::CommandRespond { request_id, idempotency_key, interaction_id, value } => {
+            write_command(out, request_id, idempotency_key);
+            write_answer(out, "respond", interaction_id, |out| out.json("value", value));
+        }
+        Payload::TurnPaused { interactions } => {
+            out.value("interactions", &Value::Array(interactions.iter().map(pending_to_value).collect()));
         }
         Payload::TurnCompleted { output } => out.json("output", output),
         Payload::TurnFailed { code, message } => out.object("error", |error| {
@@ -83,12 +117,8 @@ fn write_payload(out: &mut Object<'_>, payload: &Payload) {
             }
         }
         Payload::MessageAssistant { invocation_id, candidate } => write_assistant(out, invocation_id, candidate),
-        Payload::ModelFailed { invocation_id, failure } => {
-            out.str("invocationId", invocation_id.as_str());
-            out.str("code", failure.code.as_str());
-            out.str("message", &failure.message);
-            out.value("retryable", &Value::Bool(failure.retryable));
-        }
+        Payload::ModelFailed { invocation_id, failure } => write_failure(out, invocation_id, failure),
+        Payload::ContextCompacted { invocation_id, compacted } => write_compacted(out, invocation_id, compacted),
         Payload::ToolCompleted { call_id, invocation_id, capability_id, tool_name, outcome } => {
             out.str("callId", call_id.as_str());
             out.str("invocationId", invocation_id.as_str());
@@ -127,6 +157,33 @@ fn write_call_in_doubt(out: &mut Object<'_>, tool: &EffectTool) {
 fn write_command(out: &mut Object<'_>, request_id: &str, idempotency_key: &str) {
     out.str("requestId", request_id);
     out.str("idempotencyKey", idempotency_key);
+}
+
+fn write_answer(out: &mut Object<'_>, kind: &str, id: &InteractionId, answer: impl FnOnce(&mut Object<'_>)) {
+    out.str("type", kind);
+    out.str("interactionId", id.as_str());
+    answer(out);
+}
+
+fn write_failure(out: &mut Object<'_>, invocation_id: &InvocationId, failure: &ModelFailure) {
+    out.str("invocationId", invocation_id.as_str());
+    out.str("code", failure.code.as_str());
+    out.str("message", &failure.message);
+    out.value("retryable", &Value::Bool(failure.retryable));
+}
+
+fn write_compacted(out: &mut Object<'_>, invocation_id: &InvocationId, compacted: &Compacted) {
+    out.str("invocationId", invocation_id.as_str());
+    out.str("trigger", compacted.trigger.as_str());
+    out.int("tokensBefore", compacted.tokens_before);
+    out.int("tokensAfter", compacted.tokens_after);
+}
+
+fn write_content(out: &mut Object<'_>, input: &Input, manifest: Option<&Json>) {
+    write_input(out, input);
+    if let Some(manifest) = manifest {
+        out.json("manifest", manifest);
+    }
 }
 
 fn write_input(out: &mut Object<'_>, input: &Input) {
@@ -198,7 +255,12 @@ fn write_settled(out: &mut Object<'_>, outcome: Option<&EffectOutcome>) {
         None => out.flag("retry", true),
         Some(EffectOutcome::Tool(ToolOutcome::Completed { output })) => out.json("value", output),
         Some(EffectOutcome::Tool(ToolOutcome::Failed { message, .. })) => out.str("error", message),
-        Some(EffectOutcome::Model(_)) => out.str("error", "a model call cannot be settled"),
+        Some(
+            EffectOutcome::Model(_)
+            | EffectOutcome::Summary { .. }
+            | EffectOutcome::Asked { .. }
+            | EffectOutcome::Steer { .. },
+        ) => out.str("error", "a model call cannot be settled"),
     }
 }
 
@@ -275,10 +337,19 @@ pub fn read_input(body: &str) -> Result<Input, UnreadableEvent> {
     Ok(Input::Parts(texts.collect()))
 }
 
-/// The edit of a stored `transcript.updated`.
-pub fn read_edit(body: &str) -> Result<Edit, UnreadableEvent> {
+/// What a stored `transcript.updated`, `turn.cancelled` or `turn.failed` does to the transcript; `None` for a cancel
+/// without a turn.
+pub fn read_folding(kind: &str, body: &str) -> Result<Option<Folding>, UnreadableEvent> {
     let event = parse(body).map_err(|error| unreadable(&error.to_string()))?;
+    let Some(turn) = event.get("turnId").and_then(Value::as_str).map(TurnId::from_trusted) else { return Ok(None) };
+    if kind != TRANSCRIPT_UPDATED {
+        return Ok(Some(Folding::Undo(turn)));
+    }
     let payload = event.get("payload").ok_or_else(|| unreadable("it has no payload"))?;
+    Ok(Some(Folding::Edit(turn, read_edit(payload)?)))
+}
+
+fn read_edit(payload: &Value) -> Result<Edit, UnreadableEvent> {
     let count = |name: &str| {
         let number = payload.get(name).and_then(Value::as_i64).and_then(|number| usize::try_from(number).ok());
         number.ok_or_else(|| unreadable("an edit without its counts"))

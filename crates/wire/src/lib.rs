@@ -6,6 +6,7 @@
 pub mod agent;
 pub mod body;
 pub mod candidate;
+pub mod checkpoint;
 pub mod code;
 pub mod command;
 pub mod cursor;

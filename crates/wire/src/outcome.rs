@@ -1,29 +1,61 @@
 //! What an effect gave, as JSON: the journal's `outcome` column.
 
+use nylorun_domain::compaction::{Compacted, Trigger};
 use nylorun_domain::effect::{EffectKind, EffectOutcome};
+use nylorun_domain::id::EffectId;
 use nylorun_domain::json::Value;
 use nylorun_domain::model::{ModelFailure, ModelFailureCode, ModelOutcome};
 use nylorun_domain::tool::ToolOutcome;
 
-use crate::candidate::{self, Unreadable, json, string, verbatim};
+use crate::candidate::{self, Unreadable, int, json, string, verbatim};
+use crate::transcript::{input_from_value, input_to_value};
 
-/// `{kind: "completed", candidate}` or `{kind: "failed", code, message, retryable, usage?, model?}` of a model;
-/// [`tool_to_value`]'s form of a tool.
+/// `{kind: "completed", candidate}` or `{kind: "failed", code, message, retryable, usage?, model?}` of a model, with
+/// `summary: true` and `compacted?` when a summary was asked for; [`tool_to_value`]'s form of a tool, or
+/// `{kind: "asked", wanted, prompt}` when it asks; `{kind: "steered", model, inputs}` of messages that were read.
 pub fn to_value(outcome: &EffectOutcome) -> Value {
     match outcome {
-        EffectOutcome::Model(ModelOutcome::Completed(candidate)) => {
-            Value::object([("kind", Value::from("completed")), ("candidate", candidate::to_value(candidate))])
+        EffectOutcome::Model(outcome) => Value::object(model_members(outcome)),
+        EffectOutcome::Summary { outcome, compacted } => {
+            let mut members = model_members(outcome);
+            members.push(("summary", Value::Bool(true)));
+            members.extend(compacted.map(|compacted| ("compacted", compacted_to_value(&compacted))));
+            Value::object(members)
         }
-        EffectOutcome::Model(ModelOutcome::Failed(failure)) => failure_to_value(failure),
         EffectOutcome::Tool(outcome) => tool_to_value(outcome),
+        EffectOutcome::Asked { kind, prompt } => Value::object([
+            ("kind", Value::from("asked")),
+            ("wanted", Value::from(kind.as_str())),
+            ("prompt", Value::from(prompt.as_str())),
+        ]),
+        EffectOutcome::Steer { model, inputs } => Value::object([
+            ("kind", Value::from("steered")),
+            ("model", Value::from(model.as_str())),
+            ("inputs", Value::Array(inputs.iter().map(input_to_value).collect())),
+        ]),
     }
 }
 
 /// Reads [`to_value`]'s form of an effect of this kind.
 pub fn from_value(kind: EffectKind, value: &Value) -> Result<EffectOutcome, Unreadable> {
     match kind {
+        EffectKind::Model if value.get("summary").is_some() => Ok(EffectOutcome::Summary {
+            outcome: model_from_value(value)?,
+            compacted: value.get("compacted").map(compacted_from_value).transpose()?,
+        }),
         EffectKind::Model => model_from_value(value).map(EffectOutcome::Model),
+        EffectKind::Tool if string(value, "kind")? == "asked" => Ok(EffectOutcome::Asked {
+            kind: string(value, "wanted")?.to_owned(),
+            prompt: string(value, "prompt")?.to_owned(),
+        }),
         EffectKind::Tool => tool_from_value(value).map(EffectOutcome::Tool),
+        EffectKind::Steer => {
+            let inputs = value.get("inputs").and_then(Value::as_array).ok_or(Unreadable("inputs"))?;
+            Ok(EffectOutcome::Steer {
+                model: EffectId::from_trusted(string(value, "model")?),
+                inputs: inputs.iter().map(input_from_value).collect::<Result<_, _>>()?,
+            })
+        }
         EffectKind::Delegation | EffectKind::Agent => Err(Unreadable("the effect's kind has no outcome yet")),
     }
 }
@@ -51,7 +83,34 @@ pub fn tool_from_value(value: &Value) -> Result<ToolOutcome, Unreadable> {
     }
 }
 
-fn failure_to_value(failure: &ModelFailure) -> Value {
+/// `{trigger, tokensBefore, tokensAfter}`
+pub(crate) fn compacted_to_value(compacted: &Compacted) -> Value {
+    Value::object([
+        ("trigger", Value::from(compacted.trigger.as_str())),
+        ("tokensBefore", Value::from(compacted.tokens_before)),
+        ("tokensAfter", Value::from(compacted.tokens_after)),
+    ])
+}
+
+/// Reads [`compacted_to_value`]'s form.
+pub(crate) fn compacted_from_value(value: &Value) -> Result<Compacted, Unreadable> {
+    Ok(Compacted {
+        trigger: Trigger::from_wire(string(value, "trigger")?).ok_or(Unreadable("trigger"))?,
+        tokens_before: int(value, "tokensBefore")?,
+        tokens_after: int(value, "tokensAfter")?,
+    })
+}
+
+fn model_members(outcome: &ModelOutcome) -> Vec<(&'static str, Value)> {
+    match outcome {
+        ModelOutcome::Completed(candidate) => {
+            vec![("kind", Value::from("completed")), ("candidate", candidate::to_value(candidate))]
+        }
+        ModelOutcome::Failed(failure) => failure_members(failure),
+    }
+}
+
+fn failure_members(failure: &ModelFailure) -> Vec<(&'static str, Value)> {
     let mut members = vec![
         ("kind", Value::from("failed")),
         ("code", Value::from(failure.code.as_str())),
@@ -60,7 +119,7 @@ fn failure_to_value(failure: &ModelFailure) -> Value {
     ];
     members.extend(failure.usage.as_ref().map(|usage| ("usage", candidate::usage_to_value(usage))));
     members.extend(failure.model.as_ref().map(|model| ("model", candidate::model_to_value(model))));
-    Value::object(members)
+    members
 }
 
 fn model_from_value(value: &Value) -> Result<ModelOutcome, Unreadable> {

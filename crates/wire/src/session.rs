@@ -5,9 +5,11 @@ use std::collections::HashSet;
 use nylorun_domain::check::{Path, ProblemCode, Problems};
 use nylorun_domain::effect::EffectKind;
 use nylorun_domain::grammar::parse_memory_mib;
-use nylorun_domain::id::{AgentId, EffectId, SessionId, TurnId, UserId};
-use nylorun_domain::json::{Json, Value};
+use nylorun_domain::id::{AgentId, EffectId, MessageId, SessionId, TurnId, UserId};
+use nylorun_domain::json::{Json, Text, Value};
+use nylorun_domain::queue::QueuedMessage;
 use nylorun_domain::time::Millis;
+use nylorun_domain::transcript::Input;
 
 use crate::body::{Body, missing, text_of, texts_of};
 
@@ -190,6 +192,9 @@ pub struct SessionView {
     pub error: Option<String>,
     /// Effects of which nobody knows whether they happened.
     pub uncertain_effects: Vec<UncertainEffect>,
+    /// Messages that wait, in the order in which they are taken. Left out when there are none: clients up to protocol
+    /// 10 refuse members that they do not know, and never let a message wait.
+    pub queue: Vec<QueuedMessage>,
 }
 
 /// An effect of which nobody knows whether it happened.
@@ -248,8 +253,35 @@ impl SessionView {
         push_text(&mut members, "error", self.error.as_deref());
         let uncertain = self.uncertain_effects.iter().map(UncertainEffect::to_value).collect();
         members.push(("uncertainEffects", Value::Array(uncertain)));
+        if !self.queue.is_empty() {
+            members.push(("queue", Value::Array(self.queue.iter().map(queued_to_value).collect())));
+        }
         Value::object(members)
     }
+}
+
+/// `{id, mode, requestId, at, content | data | parts}`
+fn queued_to_value(message: &QueuedMessage) -> Value {
+    let input = match &message.input {
+        Input::Content(text) => ("content", Value::from(text.clone())),
+        Input::Data(data) => ("data", data.value()),
+        Input::Parts(texts) => {
+            let part = |text: &Text| Value::object([("type", Value::from("text")), ("text", text.clone().into())]);
+            ("parts", Value::Array(texts.iter().map(part).collect()))
+        }
+    };
+    Value::object([
+        ("id", Value::from(message.id.as_str())),
+        ("mode", Value::from(message.mode.as_str())),
+        ("requestId", Value::from(message.request_id.as_str())),
+        ("at", Value::from(message.at.to_iso().as_str())),
+        input,
+    ])
+}
+
+/// The answer to the removal of a message that waited: `{id, deleted: true}`.
+pub fn removed(id: &MessageId) -> Value {
+    Value::object([("id", Value::from(id.as_str())), ("deleted", Value::Bool(true))])
 }
 
 fn push_text(members: &mut Vec<(&'static str, Value)>, name: &'static str, text: Option<&str>) {

@@ -1,12 +1,13 @@
 //! Transcript entries as JSON, in the payload of `transcript.updated` (engine a.6, b.6).
 
+use nylorun_domain::compaction::Compaction;
 use nylorun_domain::id::{CallId, InvocationId};
 use nylorun_domain::json::{Value, utf16_len};
 use nylorun_domain::model::ToolResult;
 use nylorun_domain::transcript::{Entry, Input};
 
 use crate::candidate::{self, Unreadable, json, string, text, verbatim};
-use crate::outcome;
+use crate::outcome::{self, compacted_from_value, compacted_to_value};
 
 /// An entry's length as JSON, in UTF-16 units: what [`Edit::split`](nylorun_domain::transcript::Edit::split) counts.
 pub fn entry_len(entry: &Entry) -> usize {
@@ -14,7 +15,8 @@ pub fn entry_len(entry: &Entry) -> usize {
 }
 
 /// `{type: "input", content | data | parts}`, `{type: "candidate", invocationId, candidate}`,
-/// `{type: "tool-results", results: [{callId, name, outcome}]}` or `{type: "final", output}`.
+/// `{type: "tool-results", results: [{callId, name, outcome}]}`,
+/// `{type: "compaction", summary, compacted: {trigger, tokensBefore, tokensAfter}}` or `{type: "final", output}`.
 pub fn entry_to_value(entry: &Entry) -> Value {
     match entry {
         Entry::Input(input) => Value::object([("type", Value::from("input")), input_member(input)]),
@@ -26,6 +28,11 @@ pub fn entry_to_value(entry: &Entry) -> Value {
         Entry::ToolResults(results) => Value::object([
             ("type", Value::from("tool-results")),
             ("results", Value::Array(results.iter().map(result_to_value).collect())),
+        ]),
+        Entry::Compaction(Compaction { summary, compacted }) => Value::object([
+            ("type", Value::from("compaction")),
+            ("summary", Value::from(summary.clone())),
+            ("compacted", compacted_to_value(compacted)),
         ]),
         Entry::Final { output } => Value::object([("type", Value::from("final")), ("output", verbatim(output))]),
     }
@@ -43,9 +50,18 @@ pub fn entry_from_value(value: &Value) -> Result<Entry, Unreadable> {
             let results = value.get("results").and_then(Value::as_array).ok_or(Unreadable("results"))?;
             results.iter().map(result_from_value).collect::<Result<_, _>>().map(Entry::ToolResults)
         }
+        "compaction" => Ok(Entry::Compaction(Compaction {
+            summary: text(value, "summary")?,
+            compacted: compacted_from_value(value.get("compacted").ok_or(Unreadable("compacted"))?)?,
+        })),
         "final" => Ok(Entry::Final { output: json(value, "output")? }),
         _ => Err(Unreadable("the type of an entry")),
     }
+}
+
+/// `{content | data | parts}`, data as a string that holds its text.
+pub fn input_to_value(input: &Input) -> Value {
+    Value::object([input_member(input)])
 }
 
 fn input_member(input: &Input) -> (&'static str, Value) {
@@ -61,7 +77,8 @@ fn input_member(input: &Input) -> (&'static str, Value) {
     }
 }
 
-fn input_from_value(value: &Value) -> Result<Input, Unreadable> {
+/// Reads [`input_to_value`]'s form.
+pub fn input_from_value(value: &Value) -> Result<Input, Unreadable> {
     if value.get("content").is_some() {
         return text(value, "content").map(Input::Content);
     }

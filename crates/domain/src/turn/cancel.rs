@@ -2,7 +2,7 @@
 
 use super::CommandHead;
 use super::doubt::abandon;
-use crate::change::{EffectChange, EffectRow, SessionChange, Stamp, WakeChange};
+use crate::change::{CheckpointChange, EffectChange, EffectRow, SessionChange, Stamp, WakeChange};
 use crate::event::{Payload, Source};
 use crate::json::Text;
 use crate::session::{Session, Status};
@@ -37,6 +37,11 @@ pub fn cancel(session: &Session, effects: &[EffectRow], cancel: Cancel, stamp: &
     change.session.turn_manifest_hash = None;
     if let Some(turn_id) = turn_id {
         change.session.last_turn_id = Some(turn_id.clone());
+        // Reading the record undoes what the turn's segments did to the transcript, so its snapshot counts for nothing.
+        change.session.history_snapshot = None;
+        if session.segment > 0 || session.status == Status::Paused {
+            change.checkpoint = CheckpointChange::Clear;
+        }
         change.effects.push(EffectChange::SlimTurn { turn_id });
         change.wake = WakeChange::Clear;
     }

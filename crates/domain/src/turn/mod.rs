@@ -1,19 +1,24 @@
 //! The pure decisions on a session's turns: given its row and a request, what one transaction does, or why not.
 //!
-//! In the order of a turn's life: a message begins it, an owner takes it, steps record it, and a cancel or a settling
-//! ends its waits.
+//! In the order of a turn's life: a message begins it, an owner takes it, steps record it, an output settles each of
+//! its segments, and an answer, a settling or a cancel ends its waits.
 
+mod answer;
 mod cancel;
 mod doubt;
 mod message;
+mod output;
+mod queue;
 mod settle;
 mod step;
 mod take;
 
+pub use answer::{GiveAnswer, give_answer};
 pub use cancel::{Cancel, cancel};
-pub use message::{Message, message};
+pub use message::{Message, WhenBusy, message};
+pub use queue::{drop_queue, remove_queued};
 pub use settle::{SettleEffect, SettleOutcome, settle_effect};
-pub use step::{Journal, Step, StepError, step};
+pub use step::{Beside, Journal, Step, StepError, step};
 pub use take::{Owner, Take, release, take};
 
 use crate::change::CommandRecord;
@@ -61,6 +66,24 @@ pub enum Refusal {
         /// The turn.
         active_turn_id: TurnId,
     },
+    /// As many messages wait as may.
+    #[error("100 messages wait already; wait for the session to take some, or remove one")]
+    QueueFull {
+        /// The turn that they wait for.
+        active_turn_id: Option<TurnId>,
+    },
+    /// Nothing is asked.
+    #[error("the session is not awaiting a response")]
+    NotAwaiting {
+        /// The turn, if one is active.
+        active_turn_id: Option<TurnId>,
+    },
+    /// Something is asked, but not this, or another kind of answer is wanted.
+    #[error(
+        "unknown interaction {0}: it is not open, or wants the other command \
+         (`approve` for the kind approval, `respond` for all others)"
+    )]
+    UnknownInteraction(crate::id::InteractionId),
     /// No such effect in this session.
     #[error("the session has no effect {0}")]
     UnknownEffect(crate::id::EffectId),

@@ -110,7 +110,7 @@ fn outcome_of(effect: &EffectRow, waits: Waits, said: SettleOutcome) -> Result<O
         | (Waits::Yes, EffectKind::Tool, SettleOutcome::Error(message)) => {
             Ok(Some(ToolOutcome::failed("tool.settled", message)))
         }
-        (Waits::Yes, EffectKind::Model | EffectKind::Delegation | EffectKind::Agent, _) => {
+        (Waits::Yes, EffectKind::Model | EffectKind::Delegation | EffectKind::Agent | EffectKind::Steer, _) => {
             Err(Refusal::OnlyRetry(effect.id.clone()))
         }
     }

@@ -2,15 +2,15 @@
 
 use std::collections::HashMap;
 
-use super::doubt::{abandon, doubt};
-use super::message::wake;
-use crate::change::{EffectChange, EffectRow, EffectTool, SessionChange, Stamp, WakeReason};
+use super::doubt::doubt;
+use crate::change::{EffectChange, EffectRow, EffectTool, SessionChange, Stamp};
+use crate::checkpoint::Wait;
 use crate::effect::{Effect, EffectOutcome, EffectRequest, EffectStatus};
 use crate::event::{Payload, Source};
 use crate::id::{EffectId, TurnId};
 use crate::model::ModelOutcome;
-use crate::segment::{EffectReport, EffectResult, IntentAnswer, Next, TurnEnd, TurnOutput};
-use crate::session::Status;
+use crate::queue::QueuedMessage;
+use crate::segment::{EffectReport, EffectResult, IntentAnswer, Next, TurnEnd};
 use crate::usage::{Completed, Repetition, UsageRow};
 
 /// The journal of the active segment, as its owner knows it. Only the owner writes it, so it need not be read again.
@@ -33,10 +33,29 @@ impl Journal {
         Self { repeated: self.repeated, ..Self::of(rows) }
     }
 
+    /// The row of this effect.
+    pub(super) fn row(&self, id: &EffectId) -> Option<&EffectRow> {
+        self.rows.get(id)
+    }
+
+    /// Takes note of a row.
+    pub(super) fn put(&mut self, row: EffectRow) {
+        self.rows.insert(row.id.clone(), row);
+    }
+
     /// Its rows, in no order.
     pub fn rows(&self) -> impl Iterator<Item = &EffectRow> {
         self.rows.values()
     }
+}
+
+/// What others left for the turn while it ran, as read under the row that the step is decided upon.
+#[derive(Clone, Debug, Default)]
+pub struct Beside {
+    /// The open questions of the turn, with the answers that are not used yet. Only a pause needs them.
+    pub waits: Vec<Wait>,
+    /// The messages that wait, in order. Only a model call and the end of a turn need them.
+    pub queued: Vec<QueuedMessage>,
 }
 
 /// A step that was decided.
@@ -72,6 +91,7 @@ pub fn step(
     journal: &Journal,
     reports: Vec<EffectReport>,
     next: &Next,
+    beside: &Beside,
     stamp: &Stamp<'_>,
 ) -> Result<Step, StepError> {
     if change.session.active_turn_id.as_ref() != Some(turn) {
@@ -81,7 +101,9 @@ pub fn step(
         Next::Nothing | Next::Intents(_) => Keep::Outcomes,
         Next::Output(output) => match output.end {
             TurnEnd::Uncertain => Keep::Outcomes,
-            TurnEnd::Completed { .. } | TurnEnd::Failed { .. } => Keep::Nothing,
+            TurnEnd::Completed { .. } | TurnEnd::Failed { .. } | TurnEnd::Yielded { .. } | TurnEnd::Paused { .. } => {
+                Keep::Nothing
+            }
         },
     };
     let mut step = Step { change, journal: journal.clone(), answers: Vec::new() };
@@ -90,8 +112,12 @@ pub fn step(
     }
     match next {
         Next::Nothing => {}
-        Next::Intents(effects) => step.intend(turn, effects, stamp)?,
-        Next::Output(output) => step.settle(turn, output, stamp),
+        Next::Intents(effects) => {
+            if !step.steer(turn, effects, beside, stamp) {
+                step.intend(turn, effects, stamp)?;
+            }
+        }
+        Next::Output(output) => step.settle(turn, output, beside, stamp),
     }
     Ok(step)
 }
@@ -128,11 +154,13 @@ impl Step {
             Keep::Nothing => None,
         };
         self.change.effects.push(EffectChange::Complete { id: row.id.clone(), outcome: kept });
-        if let EffectOutcome::Model(model) = &outcome {
+        if let EffectOutcome::Model(model) | EffectOutcome::Summary { outcome: model, .. } = &outcome {
             let usage = self.usage(turn, &row, model, stamp);
             self.change.usage.push(usage);
         }
-        self.change.event(Source::Loop, Some(turn.clone()), outcome_payload(&row, outcome.clone()), stamp);
+        if let Some(payload) = outcome_payload(&row, outcome.clone()) {
+            self.change.event(Source::Loop, Some(turn.clone()), payload, stamp);
+        }
         let row = EffectRow { status: EffectStatus::Completed, outcome: Some(outcome), ..row };
         self.journal.rows.insert(row.id.clone(), row);
     }
@@ -201,7 +229,7 @@ impl Step {
 
     fn new_row(&self, turn: &TurnId, effect: &Effect) -> EffectRow {
         let tool = match &effect.request {
-            EffectRequest::Model(_) => None,
+            EffectRequest::Model(_) | EffectRequest::Summary(_) => None,
             EffectRequest::Tool(tool) => Some(EffectTool {
                 call_id: tool.call_id.clone(),
                 name: tool.tool_name.clone(),
@@ -224,74 +252,25 @@ impl Step {
             error: None,
         }
     }
-
-    /// The settle table (engine b.4).
-    fn settle(&mut self, turn: &TurnId, output: &TurnOutput, stamp: &Stamp<'_>) {
-        match output.end {
-            TurnEnd::Uncertain => {}
-            TurnEnd::Completed { .. } | TurnEnd::Failed { .. } => self.abandon_rest(stamp),
-        }
-        for edit in &output.edits {
-            self.change.event(Source::Loop, Some(turn.clone()), Payload::TranscriptUpdated(edit.clone()), stamp);
-        }
-        let session = &mut self.change.session;
-        session.owner = None;
-        let (status, payload) = match &output.end {
-            TurnEnd::Uncertain => {
-                self.wait_to_be_settled(stamp);
-                return;
-            }
-            TurnEnd::Completed { output } => (Status::Completed, Payload::TurnCompleted { output: output.clone() }),
-            TurnEnd::Failed { code, message } => {
-                session.error = Some(message.clone());
-                (Status::Failed, Payload::TurnFailed { code: code.clone(), message: message.clone() })
-            }
-        };
-        session.status = status;
-        session.active_turn_id = None;
-        session.last_turn_id = Some(turn.clone());
-        session.input_seq = None;
-        session.turn_manifest_hash = None;
-        self.change.event(Source::Loop, Some(turn.clone()), payload, stamp);
-        self.slim_turn(turn);
-    }
-
-    /// A turn that ran out of time, or that this program cannot go on with, may end while effects are in flight.
-    fn abandon_rest(&mut self, stamp: &Stamp<'_>) {
-        const MESSAGE: &str = "the turn ended before its outcome was recorded";
-        let mut rest: Vec<&EffectRow> = self.journal.rows.values().collect();
-        rest.sort_by(|one, other| one.id.cmp(&other.id));
-        abandon(&mut self.change, rest, MESSAGE, stamp);
-    }
-
-    /// The turn waits, unless somebody settled its effects while others were still running.
-    fn wait_to_be_settled(&mut self, stamp: &Stamp<'_>) {
-        let waits = self.journal.rows.values().any(|row| row.status == EffectStatus::Uncertain);
-        let session = &mut self.change.session;
-        session.status = if waits { Status::Uncertain } else { Status::Runnable };
-        if !waits {
-            self.change.wake = wake(&self.change.session, WakeReason::Settle, stamp);
-        }
-    }
-
-    /// Drops what earlier steps kept for a replay; this step's own outcomes were never kept.
-    fn slim_turn(&mut self, turn: &TurnId) {
-        let recorded_now = self.change.effects.iter().filter(|effect| matches!(effect, EffectChange::Complete { .. }));
-        let completed = self.journal.rows.values().filter(|row| row.status == EffectStatus::Completed);
-        if completed.count() > recorded_now.count() {
-            self.change.effects.push(EffectChange::SlimTurn { turn_id: turn.clone() });
-        }
-    }
 }
 
-/// The event that the first recording of an outcome writes.
-fn outcome_payload(row: &EffectRow, outcome: EffectOutcome) -> Payload {
+/// The event that the first recording of an outcome writes; none for a part of a summary.
+fn outcome_payload(row: &EffectRow, outcome: EffectOutcome) -> Option<Payload> {
     let invocation_id = row.invocation_id.clone();
-    match (outcome, &row.tool) {
+    Some(match (outcome, &row.tool) {
         (EffectOutcome::Model(ModelOutcome::Completed(candidate)), _) => {
             Payload::MessageAssistant { invocation_id, candidate }
         }
-        (EffectOutcome::Model(ModelOutcome::Failed(failure)), _) => Payload::ModelFailed { invocation_id, failure },
+        (
+            EffectOutcome::Model(ModelOutcome::Failed(failure))
+            | EffectOutcome::Summary { outcome: ModelOutcome::Failed(failure), .. },
+            _,
+        ) => Payload::ModelFailed { invocation_id, failure },
+        (EffectOutcome::Summary { outcome: ModelOutcome::Completed(_), compacted }, _) => {
+            Payload::ContextCompacted { invocation_id, compacted: compacted? }
+        }
+        // The turn's pause says what is asked.
+        (EffectOutcome::Asked { .. }, _) => return None,
         (EffectOutcome::Tool(outcome), Some(tool)) => Payload::ToolCompleted {
             call_id: tool.call_id.clone(),
             invocation_id,
@@ -299,13 +278,13 @@ fn outcome_payload(row: &EffectRow, outcome: EffectOutcome) -> Payload {
             tool_name: tool.name.clone(),
             outcome,
         },
-        (EffectOutcome::Tool(_), None) => Payload::EffectUncertain {
+        (EffectOutcome::Tool(_), None) | (EffectOutcome::Steer { .. }, _) => Payload::EffectUncertain {
             effect_id: row.id.clone(),
             invocation_id,
             tool: None,
             message: "the journal does not name the tool of this outcome".to_owned(),
         },
-    }
+    })
 }
 
 fn answer_of(row: &EffectRow) -> IntentAnswer {
@@ -326,7 +305,7 @@ fn answer_of(row: &EffectRow) -> IntentAnswer {
 
 fn answer_of_new(effect: &Effect) -> IntentAnswer {
     match &effect.request {
-        EffectRequest::Model(_) => IntentAnswer::Execute,
+        EffectRequest::Model(_) | EffectRequest::Summary(_) => IntentAnswer::Execute,
         EffectRequest::Tool(tool) => match tool.refusal() {
             Some(refusal) => IntentAnswer::Completed(EffectOutcome::Tool(refusal)),
             None => IntentAnswer::Execute,

@@ -8,6 +8,8 @@ mod json_properties;
 mod manifest;
 mod manifest_properties;
 mod pin;
+mod queue;
+mod segments;
 mod turn;
 mod variant;
 

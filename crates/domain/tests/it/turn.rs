@@ -14,8 +14,8 @@ use nylorun_domain::time::Millis;
 use nylorun_domain::tool::{ToolOutcome, WorkspaceTool};
 use nylorun_domain::transcript::Input;
 use nylorun_domain::turn::{
-    Cancel, CommandHead, Journal, Message, Owner, Refusal, SettleEffect, SettleOutcome, StepError, Take, cancel,
-    message, release, settle_effect, step, take,
+    Beside, Cancel, CommandHead, Journal, Message, Owner, Refusal, SettleEffect, SettleOutcome, StepError, Take,
+    WhenBusy, cancel, message, release, settle_effect, step, take,
 };
 use nylorun_domain::usage::Repetition;
 
@@ -42,12 +42,15 @@ pub(crate) fn session(status: Status) -> Session {
         input_seq: is_active.then_some(0),
         turn_manifest_hash: None,
         history_from: 0,
+        history_snapshot: None,
         epoch: 3,
         owner: None,
         head: 7,
         rev: 11,
         last_event_at: None,
         error: None,
+        queued: 0,
+        steers: 0,
     }
 }
 
@@ -55,16 +58,16 @@ pub(crate) fn turn() -> TurnId {
     TurnId::from_trusted("t")
 }
 
-fn worker() -> WorkerId {
+pub(crate) fn worker() -> WorkerId {
     WorkerId::from_trusted("w")
 }
 
-fn head(key: &str) -> CommandHead {
+pub(crate) fn head(key: &str) -> CommandHead {
     CommandHead { request_id: "r".into(), idempotency_key: key.into(), body_hash: "h".into() }
 }
 
 /// Decides with numbered ids at time 1,000.
-fn decide<T>(decision: impl FnOnce(&Stamp<'_>) -> T) -> T {
+pub(crate) fn decide<T>(decision: impl FnOnce(&Stamp<'_>) -> T) -> T {
     // A Cell is not Sync, and a stamp's maker of ids must be.
     let next = std::sync::Mutex::new(Cell::new(0));
     let uuid = move || {
@@ -75,7 +78,7 @@ fn decide<T>(decision: impl FnOnce(&Stamp<'_>) -> T) -> T {
     decision(&Stamp { now: Millis(1_000), uuid: &uuid })
 }
 
-fn tool_effect(id: &str, tool: WorkspaceTool) -> Effect {
+pub(crate) fn tool_effect(id: &str, tool: WorkspaceTool) -> Effect {
     effect(id, tool.as_str(), ToolTarget::Workspace(tool))
 }
 
@@ -89,17 +92,18 @@ fn effect(id: &str, name: &str, target: ToolTarget) -> Effect {
             capability_id: "c".into(),
             input: Json::from_trusted(format!(r#"{{"command":"run {id}","path":"at {id}"}}"#)),
             target,
+            resume: None,
         }),
         request_hash: format!("hash-{id}"),
     }
 }
 
-fn model_effect(id: &str) -> Effect {
+pub(crate) fn model_effect(id: &str) -> Effect {
     let prompt = Prompt { instructions: vec![], items: vec![], tools: vec![], output_schema: None };
     Effect { request: EffectRequest::Model(std::sync::Arc::new(prompt)), ..effect(id, "", ToolTarget::Unavailable) }
 }
 
-fn answer(text: &str) -> EffectOutcome {
+pub(crate) fn answer(text: &str) -> EffectOutcome {
     EffectOutcome::Model(ModelOutcome::Completed(Candidate {
         parts: vec![OutputPart::Text(Text::from(text))],
         finish: FinishReason::Stop,
@@ -109,11 +113,11 @@ fn answer(text: &str) -> EffectOutcome {
     }))
 }
 
-fn tool_gave(output: &str) -> EffectOutcome {
+pub(crate) fn tool_gave(output: &str) -> EffectOutcome {
     EffectOutcome::Tool(ToolOutcome::Completed { output: Json::string(output) })
 }
 
-fn report(id: &str, outcome: EffectOutcome) -> EffectReport {
+pub(crate) fn report(id: &str, outcome: EffectOutcome) -> EffectReport {
     EffectReport {
         effect_id: EffectId::from_trusted(id),
         result: EffectResult::Value(outcome),
@@ -123,10 +127,12 @@ fn report(id: &str, outcome: EffectOutcome) -> EffectReport {
 }
 
 /// The journal after these effects were intended.
-fn intended(effects: &[Effect]) -> Journal {
+pub(crate) fn intended(effects: &[Effect]) -> Journal {
     let base = SessionChange::of(&session(Status::Running));
     let next = Next::Intents(effects.to_vec());
-    decide(|stamp| step(base, &turn(), &Journal::default(), vec![], &next, stamp)).expect("a first step").journal
+    decide(|stamp| step(base, &turn(), &Journal::default(), vec![], &next, &Beside::default(), stamp))
+        .expect("a first step")
+        .journal
 }
 
 fn rows(journal: &Journal) -> Vec<EffectRow> {
@@ -135,14 +141,21 @@ fn rows(journal: &Journal) -> Vec<EffectRow> {
     rows
 }
 
-fn kinds(change: &SessionChange) -> Vec<&'static str> {
+pub(crate) fn kinds(change: &SessionChange) -> Vec<&'static str> {
     let kind = |payload: &Payload| match payload {
         Payload::CommandMessage { .. } => "message",
+        Payload::MessageQueued { .. } => "queued",
+        Payload::MessageSteered { .. } => "steered",
+        Payload::MessageRemoved { .. } => "removed",
+        Payload::CommandApprove { .. } => "approve",
+        Payload::CommandRespond { .. } => "respond",
+        Payload::TurnPaused { .. } => "paused",
         Payload::TurnCompleted { .. } => "completed",
         Payload::TurnFailed { .. } => "failed",
         Payload::TurnCancelled { .. } => "cancelled",
         Payload::MessageAssistant { .. } => "assistant",
         Payload::ModelFailed { .. } => "model-failed",
+        Payload::ContextCompacted { .. } => "compacted",
         Payload::ToolCompleted { .. } => "tool",
         Payload::EffectUncertain { .. } => "uncertain",
         Payload::EffectSettled { .. } => "settled",
@@ -153,7 +166,7 @@ fn kinds(change: &SessionChange) -> Vec<&'static str> {
 }
 
 /// What holds for every change: one revision further, and sequence numbers that go on without a gap.
-fn assert_sound(before: &Session, change: &SessionChange) {
+pub(crate) fn assert_sound(before: &Session, change: &SessionChange) {
     assert_eq!((change.before_rev, change.session.rev), (before.rev, before.rev + 1));
     let numbers: Vec<i64> = change.events.iter().map(|event| event.seq).collect();
     assert_eq!(numbers, (before.head..change.session.head).collect::<Vec<_>>());
@@ -164,7 +177,12 @@ fn assert_sound(before: &Session, change: &SessionChange) {
 fn a_message_begins_a_turn_only_where_none_is_active() {
     for status in Status::ALL {
         let before = session(*status);
-        let said = Message { head: head("k"), input: Input::Content(Text::from("hi")), variant: None };
+        let said = Message {
+            head: head("k"),
+            input: Input::Content(Text::from("hi")),
+            variant: None,
+            when_busy: WhenBusy::Reject,
+        };
         match decide(|stamp| message(&before, said, stamp)) {
             Ok(change) => {
                 assert!(status.accepts_message(), "{status:?}");
@@ -215,7 +233,9 @@ fn in_flight() -> Journal {
     let lost = EffectReport { result: EffectResult::Lost { message: "gone".into() }, ..report("6", tool_gave("")) };
     let reports = vec![report("5", tool_gave("x")), lost];
     let base = SessionChange::of(&session(Status::Running));
-    decide(|stamp| step(base, &turn(), &intended(&effects), reports, &Next::Nothing, stamp)).expect("outcomes").journal
+    decide(|stamp| step(base, &turn(), &intended(&effects), reports, &Next::Nothing, &Beside::default(), stamp))
+        .expect("outcomes")
+        .journal
 }
 
 /// What the journal and the record say of effects without an outcome.
@@ -272,7 +292,8 @@ fn a_turn_that_fails_while_effects_are_in_flight_leaves_none_open() {
     let end = TurnEnd::Failed { code: "turn.deadline".into(), message: "late".into() };
     let output = Next::Output(TurnOutput { end, edits: vec![] });
     let base = SessionChange::of(&session(Status::Running));
-    let step = decide(|stamp| step(base, &turn(), &in_flight(), vec![], &output, stamp)).expect("an output");
+    let step = decide(|stamp| step(base, &turn(), &in_flight(), vec![], &output, &Beside::default(), stamp))
+        .expect("an output");
     assert_eq!(kinds(&step.change), ["uncertain", "uncertain", "failed"]);
     let Doubts { given_up, uncertain, .. } = doubts(&step.change);
     assert_eq!((given_up, uncertain), (vec!["1", "2"], vec!["3", "4"]));
@@ -348,15 +369,16 @@ fn intents_are_answered_from_the_journal() {
     let journal = intended(&[model.clone(), bash.clone()]);
     let base = || SessionChange::of(&session(Status::Running));
     let again = |journal: &Journal, effects: Vec<Effect>| {
-        decide(|stamp| step(base(), &turn(), journal, vec![], &Next::Intents(effects), stamp))
+        decide(|stamp| step(base(), &turn(), journal, vec![], &Next::Intents(effects), &Beside::default(), stamp))
     };
     // Running: a model call may run again, a command may not.
     let answered = again(&journal, vec![model.clone(), bash.clone()]).expect("the same requests");
     assert_eq!(answered.answers, [IntentAnswer::Execute, IntentAnswer::Uncertain]);
     assert_eq!(answered.change.effects, []);
     // Recorded: the outcome is given, nothing runs.
-    let recorded =
-        decide(|stamp| step(base(), &turn(), &journal, vec![report("2", tool_gave("x"))], &Next::Nothing, stamp));
+    let recorded = decide(|stamp| {
+        step(base(), &turn(), &journal, vec![report("2", tool_gave("x"))], &Next::Nothing, &Beside::default(), stamp)
+    });
     let answered = again(&recorded.expect("an outcome").journal, vec![bash.clone()]).expect("the same request");
     assert_eq!(answered.answers, [IntentAnswer::Completed(tool_gave("x"))]);
     // Another request under the same id.
@@ -370,9 +392,11 @@ fn a_model_call_that_runs_again_is_counted_as_a_repetition() {
     let base = || SessionChange::of(&session(Status::Running));
     let count = |journal: &Journal| {
         let intents = Next::Intents(vec![model.clone()]);
-        let step_1 = decide(|stamp| step(base(), &turn(), journal, vec![], &intents, stamp)).expect("an intent");
+        let step_1 = decide(|stamp| step(base(), &turn(), journal, vec![], &intents, &Beside::default(), stamp))
+            .expect("an intent");
         let reports = vec![report("1", answer("hi"))];
-        let step_2 = decide(|stamp| step(base(), &turn(), &step_1.journal, reports, &Next::Nothing, stamp));
+        let step_2 =
+            decide(|stamp| step(base(), &turn(), &step_1.journal, reports, &Next::Nothing, &Beside::default(), stamp));
         step_2.expect("an outcome").change.usage[0].repetition
     };
     assert_eq!(count(&Journal::default()), Repetition::First);
@@ -384,7 +408,8 @@ fn a_tool_that_nothing_runs_completes_with_its_intent() {
     let unknown = effect("1", "nope", ToolTarget::UnknownTool);
     let base = SessionChange::of(&session(Status::Running));
     let next = Next::Intents(vec![unknown]);
-    let step = decide(|stamp| step(base, &turn(), &Journal::default(), vec![], &next, stamp)).expect("an intent");
+    let step = decide(|stamp| step(base, &turn(), &Journal::default(), vec![], &next, &Beside::default(), stamp))
+        .expect("an intent");
     let [IntentAnswer::Completed(EffectOutcome::Tool(ToolOutcome::Failed { code, .. }))] = &step.answers[..] else {
         panic!("{:?}", step.answers)
     };
@@ -400,7 +425,8 @@ fn the_last_step_of_a_turn_records_settles_and_keeps_nothing_to_replay() {
     let output = TurnOutput { end: TurnEnd::Completed { output: Json::string("hi") }, edits: vec![] };
     let reports = vec![report("1", answer("hi"))];
     let base = SessionChange::of(&before);
-    let step = decide(|stamp| step(base, &turn(), &journal, reports, &Next::Output(output), stamp)).expect("an output");
+    let step = decide(|stamp| step(base, &turn(), &journal, reports, &Next::Output(output), &Beside::default(), stamp))
+        .expect("an output");
     let change = step.change;
     assert_sound(&before, &change);
     assert_eq!(kinds(&change), ["assistant", "completed"]);
@@ -417,7 +443,8 @@ fn a_lost_answer_is_uncertain_and_an_uncertain_turn_stays_active() {
     let output = TurnOutput { end: TurnEnd::Uncertain, edits: vec![] };
     let base = SessionChange::of(&session(Status::Running));
     let step =
-        decide(|stamp| step(base, &turn(), &journal, vec![lost], &Next::Output(output), stamp)).expect("an output");
+        decide(|stamp| step(base, &turn(), &journal, vec![lost], &Next::Output(output), &Beside::default(), stamp))
+            .expect("an output");
     assert_eq!(kinds(&step.change), ["uncertain"]);
     assert_eq!(step.change.session.status, Status::Uncertain);
     assert_eq!(step.change.session.active_turn_id, Some(turn()));
@@ -431,7 +458,8 @@ fn a_turn_whose_effects_were_settled_while_others_ran_goes_on() {
     let journal = settled.clone().refreshed(rows.collect());
     let output = TurnOutput { end: TurnEnd::Uncertain, edits: vec![] };
     let base = SessionChange::of(&session(Status::Running));
-    let step = decide(|stamp| step(base, &turn(), &journal, vec![], &Next::Output(output), stamp)).expect("an output");
+    let step = decide(|stamp| step(base, &turn(), &journal, vec![], &Next::Output(output), &Beside::default(), stamp))
+        .expect("an output");
     assert_eq!((step.change.session.status, step.change.session.owner), (Status::Runnable, None));
     assert!(matches!(step.change.wake, WakeChange::Put(_)));
 }
@@ -439,7 +467,8 @@ fn a_turn_whose_effects_were_settled_while_others_ran_goes_on() {
 #[test]
 fn a_cancelled_turn_takes_no_step() {
     let base = SessionChange::of(&session(Status::Cancelled));
-    let refused = decide(|stamp| step(base, &turn(), &Journal::default(), vec![], &Next::Nothing, stamp));
+    let refused =
+        decide(|stamp| step(base, &turn(), &Journal::default(), vec![], &Next::Nothing, &Beside::default(), stamp));
     assert_eq!(refused.err(), Some(StepError::TurnCancelled));
 }
 

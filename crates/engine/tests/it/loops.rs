@@ -4,7 +4,7 @@ use nylorun_domain::effect::{EffectOutcome, ToolTarget};
 use nylorun_domain::id::{CallId, EffectId, InvocationId};
 use nylorun_domain::json::Json;
 use nylorun_domain::model::{ModelFailureCode, ModelOutcome, PromptItem, ToolResult};
-use nylorun_domain::segment::{TurnEnd, TurnOutput};
+use nylorun_domain::segment::{SegmentInput, TurnEnd, TurnOutput};
 use nylorun_domain::tool::{ToolOutcome, WorkspaceTool};
 use nylorun_domain::transcript::{Edit, Entry, Input};
 use nylorun_engine::{MAX_STEPS, ResolveError, Run};
@@ -233,7 +233,7 @@ fn other_messages_read_as_text() {
         (Input::Parts(vec!["one".into(), "two".into()]), vec!["one", "two"]),
     ] {
         let mut start = start("t", Vec::new());
-        start.input = input;
+        start.input = SegmentInput::Message(input);
         let shown = PromptItem::User(shown.into_iter().map(Into::into).collect());
         assert_eq!(prompt(&only(&mut Run::new(start))).items, [shown]);
     }

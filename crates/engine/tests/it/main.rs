@@ -7,6 +7,9 @@
     reason = "a helper of a test fails by panicking, as the test does"
 )]
 
+mod compaction;
 mod loops;
 mod replay;
+mod segments;
 mod support;
+mod turns;

@@ -50,10 +50,16 @@ fn tool_call() -> impl Strategy<Value = (OutputPart, Given)> {
     (ids, names, inputs, given).prop_map(|(id, name, input, given)| (call(id, name, input), given))
 }
 
+/// What fails a turn at once; a conversation that does not fit is compacted first (see `turns`).
+fn failures() -> Vec<ModelFailureCode> {
+    let is_final = |code: &ModelFailureCode| *code != ModelFailureCode::ContextOverflow;
+    ModelFailureCode::ALL.iter().copied().filter(is_final).collect()
+}
+
 fn script() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         6 => prop::collection::vec(tool_call(), 1..=5).prop_map(Step::Tools),
-        1 => select(ModelFailureCode::ALL.to_vec()).prop_map(Step::Failed),
+        1 => select(failures()).prop_map(Step::Failed),
         1 => "[a-z]{0,8}".prop_map(Step::Text),
     ];
     (prop::collection::vec(step, 0..8), "[a-z]{0,8}").prop_map(|(mut steps, last)| {
@@ -76,6 +82,7 @@ fn play(start: Start, script: &[Step], picks: &[usize], shipped: &Recorded) -> (
         while !open.is_empty() {
             let (at, effect) = open.remove(picks.next().map_or(0, |pick| pick % open.len()));
             let given = match &effect.request {
+                EffectRequest::Summary(_) => unreachable!("these histories are short"),
                 EffectRequest::Model(_) => Some(match steps.next().expect("a step for every model call") {
                     Step::Text(answered) => answer(vec![text(answered)]),
                     Step::Failed(code) => failure(*code),
@@ -149,7 +156,7 @@ fn check_transcript(transcript: &[Entry]) -> Result<(), TestCaseError> {
                 calls.extend(candidate.tool_calls().map(|call| call.call_id.clone()));
             }
             Entry::ToolResults(results) => answered.extend(results.iter().map(|result| result.call_id.clone())),
-            Entry::Input(_) | Entry::Final { .. } => {}
+            Entry::Input(_) | Entry::Compaction(_) | Entry::Final { .. } => {}
         }
     }
     prop_assert_eq!(&calls, &answered);

@@ -2,14 +2,19 @@
 
 use std::sync::Arc;
 
+use nylorun_domain::checkpoint::Answer;
 use nylorun_domain::effect::{Effect, EffectOutcome, EffectRequest, ToolRequest};
 use nylorun_domain::id::{AgentId, CallId, SessionId, TurnId};
 use nylorun_domain::json::{Json, Text};
-use nylorun_domain::manifest::{AgentManifest, Capability, CapabilityKind, ManifestVersion, Tool, ToolExecutor};
+use nylorun_domain::manifest::{
+    AgentManifest, Approval, Capability, CapabilityKind, HttpMethod, HttpTarget, ManifestVersion, McpServer,
+    McpToolSetting, McpTransport, Tool, ToolExecutor,
+};
 use nylorun_domain::model::{
     Candidate, FinishReason, ModelFailure, ModelFailureCode, ModelOutcome, ModelRef, OutputPart, Prompt, ToolCall,
     ToolInput,
 };
+use nylorun_domain::segment::{SegmentInput, TurnEnd, TurnOutput};
 use nylorun_domain::tool::{ToolOutcome, WorkspaceTool};
 use nylorun_domain::transcript::{Entry, Input};
 use nylorun_engine::{Run, Start};
@@ -58,6 +63,57 @@ pub(crate) fn agent() -> AgentManifest {
     }
 }
 
+/// That agent with `deploy`, each call of which a person approves, and an MCP server whose tools they approve too.
+pub(crate) fn careful_agent() -> AgentManifest {
+    let mut agent = agent();
+    let http = HttpTarget {
+        url: "https://example.com/deploy".to_owned(),
+        method: HttpMethod::Post,
+        credential: None,
+        timeout_ms: 1_000,
+        approval: Approval::Always,
+    };
+    let server = McpServer {
+        name: "files".to_owned(),
+        transport: McpTransport::StreamableHttp,
+        url: "https://example.com/mcp".to_owned(),
+        headers: Vec::new(),
+        approval: Some(Approval::Always),
+        deferred: None,
+        tools: vec![
+            ("list".to_owned(), McpToolSetting { approval: Some(Approval::Never), ..McpToolSetting::default() }),
+            ("drop".to_owned(), McpToolSetting { enabled: Some(false), ..McpToolSetting::default() }),
+        ],
+    };
+    agent.capabilities[0].tools.push(Tool {
+        name: "deploy".to_owned(),
+        description: None,
+        input_schema: Json::from_trusted("{}"),
+        output_schema: None,
+        executor: ToolExecutor::Http(http),
+    });
+    agent.capabilities[0].mcp_servers.push(server);
+    agent
+}
+
+/// The start of a turn of the careful agent.
+pub(crate) fn careful(turn: &str, transcript: Vec<Entry>) -> Start {
+    Start { manifest: Arc::new(careful_agent()), ..start(turn, transcript) }
+}
+
+/// The start of the segment after one that ended so, and its transcript.
+pub(crate) fn after(start: &Start, output: &TurnOutput, answers: Vec<Answer>) -> Start {
+    let (TurnEnd::Yielded { state } | TurnEnd::Paused { state, .. }) = &output.end else { panic!("{output:?}") };
+    let mut transcript = (*start.transcript).clone();
+    output.edits.iter().cloned().for_each(|edit| edit.apply(&mut transcript).unwrap());
+    Start {
+        segment: start.segment + 1,
+        input: SegmentInput::Resume { state: state.clone(), answers },
+        transcript: Arc::new(transcript),
+        ..start.clone()
+    }
+}
+
 /// The start of a turn of that agent.
 pub(crate) fn start(turn: &str, transcript: Vec<Entry>) -> Start {
     Start {
@@ -66,8 +122,8 @@ pub(crate) fn start(turn: &str, transcript: Vec<Entry>) -> Start {
         turn_id: TurnId::from_trusted(turn),
         segment: 0,
         manifest: Arc::new(agent()),
-        input: Input::Content("Hello".into()),
-        transcript,
+        input: SegmentInput::Message(Input::Content("Hello".into())),
+        transcript: Arc::new(transcript),
     }
 }
 
@@ -117,7 +173,7 @@ pub(crate) fn only(run: &mut Run) -> Effect {
 
 pub(crate) fn prompt(effect: &Effect) -> &Prompt {
     match &effect.request {
-        EffectRequest::Model(prompt) => prompt,
+        EffectRequest::Model(prompt) | EffectRequest::Summary(prompt) => prompt,
         EffectRequest::Tool(request) => panic!("{request:?}"),
     }
 }
@@ -125,6 +181,6 @@ pub(crate) fn prompt(effect: &Effect) -> &Prompt {
 pub(crate) fn tool(effect: &Effect) -> &ToolRequest {
     match &effect.request {
         EffectRequest::Tool(request) => request,
-        EffectRequest::Model(prompt) => panic!("{prompt:?}"),
+        EffectRequest::Model(prompt) | EffectRequest::Summary(prompt) => panic!("{prompt:?}"),
     }
 }

@@ -96,7 +96,9 @@ impl State {
         let first = self.intents.insert(effect.id.clone(), effect.clone()).is_none();
         assert!(first, "the intent of {} was committed twice", effect.id);
         match &effect.request {
-            EffectRequest::Model(_) => self.answers.get("model").cloned().unwrap_or(IntentAnswer::Execute),
+            EffectRequest::Model(_) | EffectRequest::Summary(_) => {
+                self.answers.get("model").cloned().unwrap_or(IntentAnswer::Execute)
+            }
             EffectRequest::Tool(request) => match (self.answers.get(&request.tool_name), request.refusal()) {
                 (Some(answer), _) => answer.clone(),
                 (None, Some(refusal)) => IntentAnswer::Completed(EffectOutcome::Tool(refusal)),
@@ -114,6 +116,11 @@ impl State {
                 TurnEnd::Completed { output } => format!("completed {output}"),
                 TurnEnd::Failed { code, .. } => format!("failed {code}"),
                 TurnEnd::Uncertain => "uncertain".to_owned(),
+                TurnEnd::Yielded { .. } => "yielded".to_owned(),
+                TurnEnd::Paused { interactions, .. } => {
+                    let tools: Vec<_> = interactions.iter().map(|asked| asked.tool_name.as_str()).collect();
+                    format!("paused for {}", tools.join(" + "))
+                }
             },
         };
         format!("{} -> {next}", reports.join(" + ")).trim_start().to_owned()
@@ -129,6 +136,9 @@ impl State {
             }
             EffectResult::Value(EffectOutcome::Tool(ToolOutcome::Completed { output })) => output.as_str().to_owned(),
             EffectResult::Value(EffectOutcome::Tool(ToolOutcome::Failed { code, .. })) => code.clone(),
+            EffectResult::Value(EffectOutcome::Asked { kind, .. }) => format!("asks {kind}"),
+            EffectResult::Value(EffectOutcome::Summary { .. }) => "summarized".to_owned(),
+            EffectResult::Value(EffectOutcome::Steer { .. }) => panic!("nothing reports what it read"),
         };
         format!("{} {outcome}", name(effect))
     }
@@ -137,6 +147,7 @@ impl State {
 fn name(effect: &Effect) -> String {
     match &effect.request {
         EffectRequest::Model(_) => "model".to_owned(),
+        EffectRequest::Summary(_) => "summary".to_owned(),
         EffectRequest::Tool(request) => request.tool_name.clone(),
     }
 }

@@ -13,7 +13,7 @@ use nylorun_domain::transcript::Input;
 use nylorun_domain::workspace::{WorkspaceKey, WorkspaceSpec};
 use nylorun_harness::InProcess;
 use nylorun_ports::abort::{AbortHandle, abort_pair};
-use nylorun_ports::run::{Harness, RecordedOutcome, RunEnd, RunWorkspace, TurnStart};
+use nylorun_ports::run::{Harness, RecordedOutcome, RunEnd, RunWorkspace, SegmentInput, TurnStart, YieldAfter};
 use tokio::task::JoinHandle;
 
 use crate::fake_core::FakeCore;
@@ -84,7 +84,8 @@ pub(crate) fn start(outcomes: Vec<RecordedOutcome>) -> TurnStart {
         segment: 0,
         epoch: 7,
         manifest: Arc::new(agent()),
-        input: Input::Content("Hello".into()),
+        input: SegmentInput::Message(Input::Content("Hello".into())),
+        yield_after: YieldAfter::default(),
         transcript: std::sync::Arc::new(Vec::new()),
         outcomes,
         workspace: Some(RunWorkspace {

@@ -70,7 +70,21 @@ pub const SESSION_VIEW: Schema = Schema::Object(&strict(&[
     optional("waits", Schema::Any),
     optional("error", TEXT),
     required("uncertainEffects", list_of(&UNCERTAIN)),
+    optional("queue", list_of(&QUEUED)),
 ]));
+
+const QUEUED: Schema = Schema::Object(&open(&[
+    required("id", TEXT),
+    required("mode", Schema::Words(&["queue", "steer"])),
+    required("requestId", TEXT),
+    required("at", TEXT),
+    optional("content", TEXT),
+    optional("data", Schema::Any),
+    optional("parts", OBJECTS),
+]));
+
+/// A message that waits no more.
+pub const QUEUED_REMOVED: Schema = Schema::Object(&open(&[required("id", TEXT), required("deleted", Schema::Bool)]));
 
 const SELECTION: Schema = Schema::Object(&open(&[required("serverName", TEXT), required("credentialId", TEXT)]));
 

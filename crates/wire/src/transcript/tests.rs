@@ -1,7 +1,8 @@
 //! What is printed is read back, exactly.
 
+use nylorun_domain::compaction::{Compacted, Compaction, Trigger};
 use nylorun_domain::effect::{EffectKind, EffectOutcome};
-use nylorun_domain::id::{CallId, InvocationId};
+use nylorun_domain::id::{CallId, EffectId, InvocationId};
 use nylorun_domain::json::{Json, Text, Value, parse};
 use nylorun_domain::model::{
     Candidate, FinishReason, ModelFailure, ModelFailureCode, ModelOutcome, ModelRef, OutputPart, ToolCall, ToolInput,
@@ -93,26 +94,39 @@ fn effect_outcome() -> impl Strategy<Value = EffectOutcome> {
     prop_oneof![
         candidate().prop_map(|candidate| EffectOutcome::Model(ModelOutcome::Completed(candidate))),
         failure.prop_map(|failure| EffectOutcome::Model(ModelOutcome::Failed(failure))),
+        (candidate(), option::of(compacted())).prop_map(|(candidate, compacted)| EffectOutcome::Summary {
+            outcome: ModelOutcome::Completed(candidate),
+            compacted
+        }),
+        ("\\PC{1,6}", ".{0,6}").prop_map(|(kind, prompt)| EffectOutcome::Asked { kind, prompt }),
         tool_outcome().prop_map(EffectOutcome::Tool),
+        vec(input(), 1..3)
+            .prop_map(|inputs| EffectOutcome::Steer { model: EffectId::from_trusted("t:0:model:i"), inputs }),
     ]
 }
 
+fn compacted() -> impl Strategy<Value = Compacted> {
+    (select(Trigger::ALL.to_vec()), any::<i64>(), any::<i64>())
+        .prop_map(|(trigger, tokens_before, tokens_after)| Compacted { trigger, tokens_before, tokens_after })
+}
+
+fn input() -> impl Strategy<Value = Input> {
+    let parts = vec(text(), 0..3).prop_map(Input::Parts);
+    prop_oneof![text().prop_map(Input::Content), json().prop_map(Input::Data), parts]
+}
+
 fn entry() -> impl Strategy<Value = Entry> {
-    let input = prop_oneof![
-        text().prop_map(Input::Content),
-        json().prop_map(Input::Data),
-        vec(text(), 0..3).prop_map(Input::Parts),
-    ];
     let result = ("\\PC{1,6}", "\\PC{0,6}", tool_outcome()).prop_map(|(id, name, outcome)| ToolResult {
         call_id: CallId::from_trusted(id),
         name,
         outcome,
     });
     prop_oneof![
-        input.prop_map(Entry::Input),
+        input().prop_map(Entry::Input),
         ("\\PC{1,6}", candidate())
             .prop_map(|(id, candidate)| Entry::Candidate { invocation_id: InvocationId::from_trusted(id), candidate }),
         vec(result, 0..3).prop_map(Entry::ToolResults),
+        (text(), compacted()).prop_map(|(summary, compacted)| Entry::Compaction(Compaction { summary, compacted })),
         json().prop_map(|output| Entry::Final { output }),
     ]
 }
@@ -144,8 +158,9 @@ proptest! {
     #[test]
     fn outcomes_round_trip(outcome in effect_outcome()) {
         let kind = match &outcome {
-            EffectOutcome::Model(_) => EffectKind::Model,
-            EffectOutcome::Tool(_) => EffectKind::Tool,
+            EffectOutcome::Model(_) | EffectOutcome::Summary { .. } => EffectKind::Model,
+            EffectOutcome::Tool(_) | EffectOutcome::Asked { .. } => EffectKind::Tool,
+            EffectOutcome::Steer { .. } => EffectKind::Steer,
         };
         let value = stored(&outcome::to_value(&outcome));
         prop_assert_eq!(outcome::from_value(kind, &value), Ok(outcome));
