@@ -20,6 +20,10 @@ pub struct Command {
 pub enum CommandKind {
     /// Starts a turn.
     Message(Content),
+    /// Starts a turn, or waits while one is active and begins the next.
+    Queue(Content),
+    /// Starts a turn, or is read by the active one at its next step.
+    Steer(Content),
     /// Answers an interaction of kind `approval`.
     Approve {
         /// Which.
@@ -126,11 +130,17 @@ impl Command {
         let mut body = json!({"requestId": request_id, "idempotencyKey": self.idempotency_key});
         let kind = match &self.kind {
             CommandKind::Message(content) => {
-                match content {
-                    Content::Text(text) => body["content"] = json!(text),
-                    Content::Data(data) => body["data"] = data.clone(),
-                    Content::Parts(parts) => body["parts"] = json!(parts),
-                }
+                content.put(&mut body);
+                "message"
+            }
+            CommandKind::Queue(content) => {
+                content.put(&mut body);
+                body["whenBusy"] = json!("queue");
+                "message"
+            }
+            CommandKind::Steer(content) => {
+                content.put(&mut body);
+                body["whenBusy"] = json!("steer");
                 "message"
             }
             CommandKind::Approve { interaction_id, approval } => {
@@ -152,6 +162,16 @@ impl Command {
         };
         body["type"] = json!(kind);
         body
+    }
+}
+
+impl Content {
+    fn put(&self, body: &mut Value) {
+        match self {
+            Self::Text(text) => body["content"] = json!(text),
+            Self::Data(data) => body["data"] = data.clone(),
+            Self::Parts(parts) => body["parts"] = json!(parts),
+        }
     }
 }
 
@@ -183,6 +203,14 @@ mod tests {
         let id = || "i1".to_owned();
         let cases = [
             (CommandKind::Message(Content::Text("hi".into())), json!({"type": "message", "content": "hi"})),
+            (
+                CommandKind::Queue(Content::Text("hi".into())),
+                json!({"type": "message", "content": "hi", "whenBusy": "queue"}),
+            ),
+            (
+                CommandKind::Steer(Content::Text("hi".into())),
+                json!({"type": "message", "content": "hi", "whenBusy": "steer"}),
+            ),
             (CommandKind::Message(Content::Data(json!([1]))), json!({"type": "message", "data": [1]})),
             (
                 CommandKind::Message(Content::Parts(vec![json!({"type": "text", "text": "x"})])),

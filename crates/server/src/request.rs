@@ -7,7 +7,7 @@ use hyper::http::request::Parts;
 use hyper::{HeaderMap, Method};
 use nylorun_domain::caller::Caller;
 use nylorun_domain::check::{Path, Problems};
-use nylorun_domain::id::{AgentId, EffectId, IdError, SessionId};
+use nylorun_domain::id::{AgentId, EffectId, IdError, MessageId, SessionId};
 use nylorun_domain::json::Value;
 use nylorun_domain::{check::Complaint, tool::WorkspaceTool};
 use nylorun_wire::body::Body;
@@ -116,6 +116,10 @@ impl Call {
 
     pub(crate) fn effect_id(&self) -> Result<EffectId, Rejection> {
         parse_id("effectId", self.param("effectId"), EffectId::parse)
+    }
+
+    pub(crate) fn message_id(&self) -> Result<MessageId, Rejection> {
+        parse_id("messageId", self.param("messageId"), MessageId::parse)
     }
 
     pub(crate) fn tool(&self) -> Result<WorkspaceTool, Rejection> {

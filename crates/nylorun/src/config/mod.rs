@@ -8,6 +8,7 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use nylorun_domain::segment::YieldAfter;
 use nylorun_gates::outbound::PrivateTargets;
 use nylorun_store::db::DatabaseUrl;
 use nylorun_workspace::{Preference, Quota};
@@ -44,6 +45,8 @@ pub(crate) struct Config {
     pub(crate) models_file: Option<PathBuf>,
     /// How long running commands get at a stop.
     pub(crate) stop_grace: Duration,
+    /// After how much a segment of a turn yields.
+    pub(crate) yield_after: YieldAfter,
     /// Which lines the log shows.
     pub(crate) log_filter: String,
 }
@@ -82,6 +85,7 @@ impl Config {
             management_key_file: env.text("NYLORUN_MANAGEMENT_KEY_FILE")?.map(PathBuf::from),
             models_file: env.text("NYLORUN_MODELS_FILE")?.map(PathBuf::from),
             stop_grace: values::stop_grace(env.text("NYLORUN_STOP_GRACE")?)?,
+            yield_after: values::yield_after(env.text("NYLORUN_YIELD_STEPS")?, env.text("NYLORUN_YIELD_AFTER")?)?,
             log_filter: values::log_filter(env.text("NYLORUN_LOG")?)?,
         })
     }
@@ -169,6 +173,9 @@ mod tests {
             ("NYLORUN_TENANT_ID", "tn_short"),
             ("NYLORUN_TENANT_NAME", "a\u{7}b"),
             ("NYLORUN_STOP_GRACE", "soon"),
+            ("NYLORUN_YIELD_STEPS", "0"),
+            ("NYLORUN_YIELD_STEPS", "501"),
+            ("NYLORUN_YIELD_AFTER", "20"),
             ("NYLORUN_LOG", "loud"),
             ("NYLORUN_WORKSPACE_QUOTA", "1GB"),
             ("NYLORUN_WORKSPACE_FILES", "0"),

@@ -5,6 +5,7 @@ use std::num::{NonZeroU32, NonZeroU64};
 use std::str::FromStr;
 use std::time::Duration;
 
+use nylorun_domain::segment::YieldAfter;
 use nylorun_store::db::DatabaseUrl;
 use nylorun_workspace::{ManagerConfig, Preference, Quota};
 
@@ -12,6 +13,8 @@ use super::variables::unusable;
 use crate::cli::Failure;
 
 const DEFAULT_PORT: u16 = 4000;
+/// Most model calls of a turn.
+const MAX_STEPS: u32 = 500;
 /// As the protocol counts them, for a name that people read.
 const MAX_NAME: usize = 200;
 
@@ -121,12 +124,29 @@ pub(super) fn tenant_name(name: String) -> Result<String, Failure> {
 }
 
 pub(super) fn stop_grace(text: Option<String>) -> Result<Duration, Failure> {
-    let Some(text) = text else { return Ok(Duration::from_secs(30)) };
+    Ok(duration("NYLORUN_STOP_GRACE", text)?.unwrap_or(Duration::from_secs(30)))
+}
+
+pub(super) fn yield_after(steps: Option<String>, time: Option<String>) -> Result<YieldAfter, Failure> {
+    let mut yield_after = YieldAfter::default();
+    if let Some(text) = steps {
+        // A turn that has as many steps as it may has ended.
+        let steps = text.parse().ok().filter(|steps| (1..=MAX_STEPS).contains(steps));
+        yield_after.steps =
+            steps.ok_or_else(|| unusable("NYLORUN_YIELD_STEPS", &text, "a whole number from 1 to 500, such as 50"))?;
+    }
+    if let Some(time) = duration("NYLORUN_YIELD_AFTER", time)? {
+        yield_after.ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+    }
+    Ok(yield_after)
+}
+
+fn duration(name: &str, text: Option<String>) -> Result<Option<Duration>, Failure> {
+    let Some(text) = text else { return Ok(None) };
     let ms = nylorun_domain::grammar::parse_duration_ms(&text);
-    let ms = ms.map_err(|_| {
-        unusable("NYLORUN_STOP_GRACE", &text, "a positive whole number followed by ms, s, m, h or d, such as 30s")
-    })?;
-    Ok(Duration::from_millis(ms.unsigned_abs()))
+    let ms =
+        ms.map_err(|_| unusable(name, &text, "a positive whole number followed by ms, s, m, h or d, such as 30s"))?;
+    Ok(Some(Duration::from_millis(ms.unsigned_abs())))
 }
 
 /// A filter of log lines: `LEVEL`, or `TARGET=LEVEL` for one part of the server, by commas.

@@ -22,6 +22,8 @@ const SERVER: &[&str] = &[
     "NYLORUN_MANAGEMENT_KEY_FILE",
     "NYLORUN_MODELS_FILE",
     "NYLORUN_STOP_GRACE",
+    "NYLORUN_YIELD_STEPS",
+    "NYLORUN_YIELD_AFTER",
 ];
 
 /// What is read elsewhere: the log's filter, and what the command line reads to reach a server.

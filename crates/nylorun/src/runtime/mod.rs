@@ -81,8 +81,7 @@ impl Runtime {
         let models = models(config, &secrets, &catalogue);
         let harness = InProcess::new(Arc::new(models), Arc::new(workspaces.clone()), Arc::new(http_tools.clone()));
         let worker = WorkerId::from_trusted(format!("worker-{host_id}-{}-{}", std::process::id(), &fresh_key()[..8]));
-        let scheduler_config = SchedulerConfig { stop_grace: config.stop_grace, ..SchedulerConfig::default() };
-        let scheduler = Scheduler::new(committer, Arc::new(harness), worker, scheduler_config);
+        let scheduler = Scheduler::new(committer, Arc::new(harness), worker, scheduler_config(config));
         let app = App::new(Parts {
             store: store.clone(),
             live,
@@ -195,6 +194,11 @@ fn host_file(host_id: String, store: &Store, address: SocketAddr, url: &str) -> 
         port: address.port(),
         pid: std::process::id(),
     }
+}
+
+fn scheduler_config(config: &Config) -> SchedulerConfig {
+    let (stop_grace, yield_after) = (config.stop_grace, config.yield_after);
+    SchedulerConfig { stop_grace, yield_after, ..SchedulerConfig::default() }
 }
 
 fn server_config(config: &Config, port: u16) -> ServerConfig {

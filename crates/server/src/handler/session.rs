@@ -2,7 +2,7 @@
 
 use nylorun_wire::command::Command;
 use nylorun_wire::error::Rejection;
-use nylorun_wire::session::OpenSession;
+use nylorun_wire::session::{OpenSession, removed};
 
 use super::{refused, unreadable};
 use crate::reply::Reply;
@@ -22,6 +22,12 @@ pub(crate) async fn view(call: Call) -> Result<Reply, Rejection> {
 pub(crate) async fn manifest(call: Call) -> Result<Reply, Rejection> {
     let pinned = call.server.app.session_manifest(&call.caller, &call.session_id()?).await.map_err(refused)?;
     Ok(Reply::ok(&pinned.to_value()))
+}
+
+pub(crate) async fn remove_queued(call: Call) -> Result<Reply, Rejection> {
+    let (id, message) = (call.session_id()?, call.message_id()?);
+    call.server.app.queue_remove(&call.caller, &id, &message).await.map_err(refused)?;
+    Ok(Reply::ok(&removed(&message)))
 }
 
 pub(crate) async fn command(call: Call) -> Result<Reply, Rejection> {

@@ -164,11 +164,25 @@ pub const ROUTES: &[Route] = &[
         answer: AnswerKind::Json(answers::ACCEPTED),
         errors: &[
             NO_SESSION,
-            rejected(409, "a turn is active, nothing is awaited, or the idempotency key came with another body"),
+            rejected(
+                409,
+                "a turn is active and whenBusy is reject, nothing is awaited, too many messages wait, \
+                 or the idempotency key came with another body",
+            ),
             rejected(503, "the server is being stopped"),
         ],
         work: Work::Begins,
         handler: |call| Box::pin(session::command(call)),
+        ..RUNTIME
+    },
+    Route {
+        method: Verb::Delete,
+        path: "/v1/sessions/{id}/queue/{messageId}",
+        name: "removeQueuedMessage",
+        summary: "Take back a message that waits",
+        answer: AnswerKind::Json(answers::QUEUED_REMOVED),
+        errors: &[rejected(404, "no such session, or the message does not wait in it")],
+        handler: |call| Box::pin(session::remove_queued(call)),
         ..RUNTIME
     },
     Route {

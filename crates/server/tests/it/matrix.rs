@@ -72,6 +72,7 @@ fn the_table_is_that_of_the_specification() {
         ("GET", "/v1/sessions/{id}", Audience::Runtime, "sessions:own"),
         ("GET", "/v1/sessions/{id}/manifest", Audience::Runtime, a),
         ("POST", "/v1/sessions/{id}/commands", Audience::Runtime, "sessions:own"),
+        ("DELETE", "/v1/sessions/{id}/queue/{messageId}", Audience::Runtime, "sessions:own"),
         ("GET", "/v1/sessions/{id}/events", Audience::Runtime, "sessions:own"),
         ("GET", "/v1/sessions/{id}/items", Audience::Runtime, "sessions:own"),
         ("POST", "/v1/sessions/{id}/sandbox/{tool}", Audience::RuntimeAlone, ""),
