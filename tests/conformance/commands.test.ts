@@ -247,8 +247,7 @@ test('sandbox-and-definitions d1, I45: a manifest that widens is 400', async () 
     }
 });
 
-const NO_QUEUE = { todo: 'queue and steer are 400: the queue is not built' };
-test('decisions, Busy sessions: whenBusy queue takes a message during a turn', NO_QUEUE, async () => {
+test('decisions, Busy sessions: whenBusy queue takes a message during a turn', async () => {
     const session = await newSession(world.app);
     await command(world.app, session, message(HOLD));
     const answer = await send(session, message('second', { whenBusy: 'queue' }));

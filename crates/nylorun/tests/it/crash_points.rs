@@ -40,7 +40,7 @@ async fn every_step(database: impl Fn(u32) -> Database) {
         let after = crash_at(step, "after", &database(step), &undisturbed).await;
         if before && after {
             eprintln!("{} durable steps, each with a crash before and after it", step - 1);
-            assert!(step > 15, "a turn of four model steps has more durable steps than {step}");
+            assert!(step > 25, "three turns with a pause and a yield have more durable steps than {step}");
             return;
         }
     }
@@ -49,7 +49,7 @@ async fn every_step(database: impl Fn(u32) -> Database) {
 
 async fn undisturbed(database: &Database) -> Record {
     let home = tempfile::tempdir().expect("a folder can be made");
-    let server = database.setup(Setup::new(home.path())).start();
+    let server = database.setup(Setup::new(home.path())).with("NYLORUN_YIELD_STEPS", "2").start();
     drill::prepare(&server).await.expect("it is undisturbed");
     drill::begin(&server.client(), "calm", &drill::script(0)).await.expect("it is undisturbed");
     drill::see_to_its_end(&server.client(), home.path(), "calm").await.expect("it is undisturbed");
@@ -61,7 +61,7 @@ async fn undisturbed(database: &Database) -> Record {
 /// Answers whether the server came through without reaching the crash point.
 async fn crash_at(step: u32, side: &str, database: &Database, undisturbed: &Record) -> bool {
     let home = tempfile::tempdir().expect("a folder can be made");
-    let setup = database.setup(Setup::new(home.path()));
+    let setup = database.setup(Setup::new(home.path())).with("NYLORUN_YIELD_STEPS", "2");
     let id = format!("crash-{step}-{side}");
     let crashing = setup.clone().with("NYLORUN_CRASH_POINT", &format!("{step}:{side}"));
     let survived = match crashing.try_start() {

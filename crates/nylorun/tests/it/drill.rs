@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use nylorun_client::{
-    Client, Command, CommandKind, Content, Environment, Error, Event, Follow, InlineEnvironment, OpenSession, Seed,
-    Settle, Settlement, TenantClient, Update,
+    Approval, Client, Command, CommandKind, Content, Environment, Error, Event, Follow, InlineEnvironment, OpenSession,
+    Seed, Settle, Settlement, TenantClient, Update,
 };
 use serde_json::{Value, json};
 
@@ -15,7 +15,21 @@ pub(crate) const AGENT: &str = "drill";
 
 /// A turn of four model steps and five tool calls, three of them commands that must not run twice. What is read is the
 /// same whenever it is read, since a read whose answer was lost runs again.
+pub(crate) fn plain_script(delay_ms: u64) -> String {
+    plain_steps(delay_ms).to_string()
+}
+
+/// The same, with a call in the second step that a person denies; and the third answer says that the model's window is
+/// small, so that the conversation is compacted before the fourth.
 pub(crate) fn script(delay_ms: u64) -> String {
+    let mut steps = plain_steps(delay_ms);
+    let calls = steps[1]["tools"].as_array_mut().expect("the step has calls");
+    calls.push(json!({"name": "deploy", "input": {}}));
+    steps[2]["window"] = json!(300);
+    steps.to_string()
+}
+
+fn plain_steps(delay_ms: u64) -> Value {
     let bash =
         |word: &str| json!({"name": "bash", "input": {"command": format!("echo kept > notes; echo {word} >> marks")}});
     json!([
@@ -28,7 +42,6 @@ pub(crate) fn script(delay_ms: u64) -> String {
         {"delayMs": delay_ms, "tools": [bash("three")]},
         {"delayMs": delay_ms, "text": "last"},
     ])
-    .to_string()
 }
 
 const WORDS: [&str; 3] = ["one", "two", "three"];
@@ -37,17 +50,37 @@ const WORDS: [&str; 3] = ["one", "two", "three"];
 pub(crate) async fn prepare(server: &Server) -> Result<(), Error> {
     let tenant: TenantClient = server.tenant();
     tenant.seed(&Seed::FixtureModel).await?;
-    let manifest = json!({"manifestSchemaVersion": 5, "id": AGENT, "capabilities": [{"id": "c", "type": "agent"}]});
+    let deploy = json!({
+        "name": "deploy",
+        "inputSchema": {"type": "object"},
+        "http": {"url": "http://127.0.0.1:9/never"},
+        "approval": "always",
+    });
+    let manifest = json!({
+        "manifestSchemaVersion": 5,
+        "id": AGENT,
+        "capabilities": [{"id": "c", "type": "agent", "tools": [deploy]}],
+    });
     server.client().save_agent(AGENT, &manifest, "1").await?;
     Ok(())
 }
 
-/// Opens the session and sends its message. Repeating it, after a crash say, is the same as doing it once.
+/// Opens the session and sends its message, and one that waits for it. Repeating it, after a crash say, is the same as
+/// doing it once: the first turn asks before it ends, and nobody answers before both were sent.
 pub(crate) async fn begin(client: &Client, id: &str, script: &str) -> Result<(), Error> {
     let environment = Some(Environment::Inline(InlineEnvironment::default()));
     client.open_session(id, &OpenSession { environment, ..OpenSession::new(AGENT, "drill") }).await?;
     let kind = CommandKind::Message(Content::Text(script.to_owned()));
-    client.session(id).command(&Command { idempotency_key: format!("message-{id}"), kind }).await?;
+    send(client, id, "message", kind).await
+}
+
+/// Sends the message that waits for the first turn to end.
+async fn queue(client: &Client, id: &str) -> Result<(), Error> {
+    send(client, id, "queued", CommandKind::Queue(Content::Text("and then".to_owned()))).await
+}
+
+async fn send(client: &Client, id: &str, name: &str, kind: CommandKind) -> Result<(), Error> {
+    client.session(id).command(&Command { idempotency_key: format!("{name}-{id}"), kind }).await?;
     Ok(())
 }
 
@@ -62,21 +95,47 @@ pub(crate) enum Left {
     Refused(#[from] Error),
 }
 
-/// Follows the session's turn until it has completed, and settles what is uncertain meanwhile.
+/// Follows the session until both its turns have completed: answers what is asked and settles what is uncertain
+/// meanwhile. Then begins a third turn and cancels it.
 pub(crate) async fn see_to_its_end(client: &Client, home: &Path, id: &str) -> Result<(), Left> {
+    queue(client, id).await?;
     let mut events = client.session(id).events(Follow::default());
+    let mut completed = 0;
     loop {
         match events.next().await.expect("a stream ends with an error")? {
             Update::Interrupted { .. } => return Err(Left::Gone),
             Update::Delta(_) => {}
             Update::Event(event) => match event.kind.as_str() {
-                "turn.completed" => return Ok(()),
+                "turn.completed" => {
+                    completed += 1;
+                    if completed == 2 {
+                        cancel_a_third(client, id).await?;
+                    }
+                }
+                "turn.cancelled" if completed == 2 => return Ok(()),
                 "turn.failed" | "turn.cancelled" => panic!("session {id}: {}", event.text),
+                "turn.paused" => deny(client, id, &event).await?,
                 "effect.uncertain" => settle(client, home, id).await?,
                 _ => {}
             },
         }
     }
+}
+
+/// Answers no to everything that is asked. The key is the question's own: asked again, it is answered once.
+async fn deny(client: &Client, id: &str, paused: &Event) -> Result<(), Error> {
+    for asked in paused.payload["interactions"].as_array().into_iter().flatten() {
+        let interaction_id = asked["interaction"]["id"].as_str().expect("a question has an id").to_owned();
+        let kind = CommandKind::Approve { interaction_id, approval: Approval::Denied };
+        send(client, id, "answer", kind).await?;
+    }
+    Ok(())
+}
+
+async fn cancel_a_third(client: &Client, id: &str) -> Result<(), Error> {
+    let slow = json!([{"delayMs": 600_000, "text": "never"}]).to_string();
+    send(client, id, "third", CommandKind::Message(Content::Text(slow))).await?;
+    send(client, id, "cancel", CommandKind::Cancel { reason: None }).await
 }
 
 /// Settles what is uncertain, by looking at what the command would have left.
@@ -130,6 +189,8 @@ impl Record {
             match event.kind.as_str() {
                 // Workspaces are opened again after a crash, and a lost answer is marked: both are as it was.
                 "sandbox.state" | "sandbox.exec" | "effect.uncertain" | "effect.settled" => {}
+                // When it comes during the first turn is a matter of moments.
+                "message.queued" => {}
                 _ => lines.push((event.kind.clone(), normalized(event, &mut calls))),
             }
         }
@@ -156,6 +217,12 @@ fn normalized(event: &Event, calls: &mut HashMap<String, usize>) -> Value {
             json!([call, payload["toolName"], payload["output"], payload["error"]])
         }
         "command.message" => payload["content"].clone(),
+        "command.approve" => payload["approved"].clone(),
+        "context.compacted" => json!([payload["trigger"], payload["tokensBefore"], payload["tokensAfter"]]),
+        "turn.paused" => {
+            let asked = payload["interactions"].as_array().into_iter().flatten();
+            asked.map(|asked| json!([asked["toolName"], asked["interaction"]["kind"], asked["status"]])).collect()
+        }
         _ => payload.clone(),
     }
 }

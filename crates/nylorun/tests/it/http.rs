@@ -117,7 +117,7 @@ async fn a_follower_resumes_across_a_restart_with_each_event_once() {
     let setup = Setup { listen: format!("127.0.0.1:{port}"), ..Setup::new(home.path()) };
     let mut server = setup.start();
     drill::prepare(&server).await.expect("it can be prepared");
-    drill::begin(&server.client(), "s", &drill::script(40)).await.expect("it can begin");
+    drill::begin(&server.client(), "s", &drill::plain_script(40)).await.expect("it can begin");
     let client = server.client();
     let mut events = client.session("s").events(Follow { deltas: Deltas::With, ..Follow::default() });
     let mut seen = Vec::new();

@@ -37,6 +37,7 @@ async fn survive(database: Database) {
     // One port for all lives of the server, so that clients find it again.
     let port = TcpListener::bind("127.0.0.1:0").expect("a port is free").local_addr().expect("it is bound").port();
     let setup = Setup { listen: format!("127.0.0.1:{port}"), ..database.setup(Setup::new(home.path())) };
+    let setup = setup.with("NYLORUN_YIELD_STEPS", "2");
 
     let mut server = setup.start();
     drill::prepare(&server).await.expect("nothing disturbs it yet");

@@ -6,8 +6,10 @@
     reason = "a test's helper fails by panicking, as the test does; what is skipped is said"
 )]
 
+mod approvals;
 mod chat;
 mod cli;
+mod compaction;
 mod crash_points;
 mod crash_points_http;
 mod database;
@@ -20,5 +22,6 @@ mod http_tools;
 mod kills;
 mod log;
 mod orders;
+mod queue;
 mod raw;
 mod server;
