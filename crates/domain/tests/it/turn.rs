@@ -359,7 +359,8 @@ fn a_takeover_of_repeatable_and_of_held_work_goes_on() {
     let released = decide(|stamp| release(&before, &rows(&journal), stamp));
     assert_eq!((released.session.status, kinds(&released).len()), (Status::Runnable, 0));
     let base = SessionChange::of(&before);
-    let again = decide(|stamp| step(base, &turn(), &journal, vec![], &Next::Intents(vec![held]), stamp));
+    let again =
+        decide(|stamp| step(base, &turn(), &journal, vec![], &Next::Intents(vec![held]), &Beside::default(), stamp));
     assert_eq!(again.expect("the same request").answers, [IntentAnswer::Execute]);
 }
 

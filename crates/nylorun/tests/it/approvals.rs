@@ -137,7 +137,7 @@ async fn several_questions_are_answered_in_any_order_without_waiting() {
     let mut codes: Vec<_> =
         completed.map(|event| (event.payload["toolName"].clone(), event.payload["error"]["code"].clone())).collect();
     codes.sort_by_key(|(tool, _)| tool.to_string());
-    let expected = [("deploy", "tool.unavailable"), ("files__put", "denied"), ("nothing", "tool.unknown")]
+    let expected = [("deploy", "http.unreachable"), ("files__put", "denied"), ("nothing", "tool.unknown")]
         .map(|(tool, code)| (json!(tool), json!(code)));
     assert_eq!(codes, expected);
     assert!(server.stop().success());

@@ -1,7 +1,7 @@
 //! HTTP tools through the real binary: the record, and what becomes of a call when its process is killed or stopped, or
 //! its turn cancelled.
 
-use nylorun_client::{Client, Command, Event, Follow, SessionStatus, Update};
+use nylorun_client::{Approval, Client, Command, CommandKind, Event, Follow, SessionStatus, Update};
 use serde_json::{Value, json};
 
 use crate::orders::{Orders, begin, order};
@@ -63,13 +63,12 @@ async fn the_record_has_each_call_with_what_it_gave() {
     let script = json!([
         {"tools": [order(1)]},
         {"tools": [{"name": "order", "input": {"n": "two"}}]},
-        {"tools": [{"name": "pay", "input": {}}]},
         {"text": "Ordered."},
     ]);
     begin(&server.client(), "s", &script).await.expect("it can begin");
     let events = until(&server.client(), "s", "turn.completed").await;
     let step = ["message.assistant", "tool.completed"];
-    let expected = [&["command.message"], &step[..], &step, &step, &["message.assistant", "turn.completed"]].concat();
+    let expected = [&["command.message"], &step[..], &step, &["message.assistant", "turn.completed"]].concat();
     assert_eq!(kinds(&events), expected);
 
     let results = results(&events);
@@ -77,8 +76,30 @@ async fn the_record_has_each_call_with_what_it_gave() {
     assert_eq!(results[1][2]["code"], json!("tool.invalid-arguments"));
     let message = results[1][2]["message"].as_str().expect("it says why");
     assert!(message.contains("\nn: "), "{message}");
-    // Nobody can approve it yet.
-    assert_eq!(results[2][2]["code"], json!("tool.unavailable"));
+    assert_eq!(shop.orders.seen().values().map(|seen| seen.times).collect::<Vec<_>>(), [1]);
+    assert!(server.stop().success());
+}
+
+#[tokio::test]
+async fn a_call_is_sent_once_it_is_approved_and_never_when_it_is_denied() {
+    let (shop, server) = Shop::new().await;
+    let client = server.client();
+    let pay = |n: i64| json!({"name": "pay", "input": {"n": n}});
+    begin(&client, "s", &json!([{"tools": [pay(1), pay(2)]}, {"text": "Paid."}])).await.expect("it can begin");
+    let paused = until(&client, "s", "turn.paused").await;
+    assert_eq!(shop.orders.stub.count(), 0, "nothing is sent before somebody allows it");
+    let asked = &paused.last().expect("it paused").payload["interactions"];
+    for (question, approval) in [(0, Approval::Denied), (1, Approval::Approved)] {
+        let id = asked[question]["interaction"]["id"].as_str().expect("a question has an id").to_owned();
+        let kind = CommandKind::Approve { interaction_id: id, approval };
+        let answer = Command::new(kind).expect("a key can be made");
+        client.session("s").command(&answer).await.expect("it is asked");
+    }
+    let events = until(&client, "s", "turn.completed").await;
+    let mut results = results(&events);
+    results.sort_by_key(|result| result[1].is_null());
+    assert_eq!(results[0], json!(["pay", {"ordered": 2}, null]));
+    assert_eq!((&results[1][0], &results[1][2]["code"]), (&json!("pay"), &json!("denied")));
     assert_eq!(shop.orders.seen().values().map(|seen| seen.times).collect::<Vec<_>>(), [1]);
     assert!(server.stop().success());
 }
