@@ -246,18 +246,3 @@ test('sandbox-and-definitions d1, I45: a manifest that widens is 400', async () 
         refused(await send(session, message('x', { manifest: variant })), 400, 'request_rejected');
     }
 });
-
-test('decisions, Busy sessions: whenBusy queue takes a message during a turn', async () => {
-    const session = await newSession(world.app);
-    await command(world.app, session, message(HOLD));
-    const answer = await send(session, message('second', { whenBusy: 'queue' }));
-    await command(world.app, session, cancel());
-    done(answer);
-});
-
-test('decisions, Busy sessions: whenBusy reject is 409 during a turn', async () => {
-    const session = await newSession(world.app);
-    await command(world.app, session, message(HOLD));
-    refused(await send(session, message('second', { whenBusy: 'reject' })), 409, 'request_rejected');
-    await command(world.app, session, cancel());
-});

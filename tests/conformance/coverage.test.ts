@@ -32,6 +32,11 @@ const NEVER_HTTP = ['credential_rejected', 'connection_missing', 'incompatible_h
 /** `internal_error` needs a fault; only a database that is a server can be hurt from outside. */
 const UNREACHABLE_HERE = DATABASE === 'postgres' ? [] : ['internal_error'];
 
+/** Event types that nothing writes yet, each with the reason. */
+const UNWRITTEN: Record<string, string> = {
+    'command.respond': 'nothing asks for more than an approval before MCP is built',
+};
+
 /** The codes of the source with their statuses. */
 function declaredCodes(): Map<string, number[]> {
     const lines = repositoryFile('crates/wire/src/code.rs').matchAll(/^ {4}\w+ = "(\w+)": ([\d ]+);$/gm);
@@ -93,7 +98,8 @@ if (met !== undefined) {
     });
 
     test('every event type was met, and no other', () => {
-        assert.deepEqual(sorted(met.eventTypes), sorted(declaredEventTypes()));
+        const written = declaredEventTypes().filter((type) => !(type in UNWRITTEN));
+        assert.deepEqual(sorted(met.eventTypes), sorted(written));
         assert.deepEqual(sorted(Object.keys(PAYLOADS)), sorted(declaredEventTypes()));
     });
 }

@@ -1,11 +1,9 @@
 // What a turn writes: envelopes, payloads, order, failures (api 4).
 
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import test from 'node:test';
 import { done } from './support/client.ts';
+import { newEndpoint } from './support/endpoint.ts';
 import { fresh, newAgent, newSession, only, openWorld, plainManifest, turn, typesOf } from './support/world.ts';
 
 const world = await openWorld();
@@ -155,19 +153,10 @@ test('api 4.2: a failed tool call is data of the turn, which goes on', async () 
     assert.equal(await code('read', { path: 'none' }), 'sandbox.not_found');
 });
 
-test('sandbox-and-definitions d1: an HTTP tool is called with its input as a JSON body', async (t) => {
-    const requests = [];
-    const endpoint = createServer(async (request, response) => {
-        const pieces = await request.toArray();
-        requests.push({ method: request.method, headers: request.headers, body: Buffer.concat(pieces).toString() });
-        response.writeHead(201, { 'content-type': 'application/json' }).end('{"id":7}');
-    });
-    endpoint.listen(0, '127.0.0.1');
-    await once(endpoint, 'listening');
-    t.after(() => endpoint.close());
-    const { port } = endpoint.address() as AddressInfo;
+test('sandbox-and-definitions d1: an HTTP tool is called with its input as a JSON body', async () => {
+    const endpoint = await newEndpoint();
     const manifest = plainManifest(fresh('agent'));
-    const http = { url: `http://127.0.0.1:${port}/orders`, method: 'PUT' };
+    const http = { url: `${endpoint.url}/orders`, method: 'PUT' };
     manifest.capabilities[0].tools = [{ name: 'order', inputSchema: { required: ['n'] }, http }];
     const session = await newSession(world.app, { agentId: await newAgent(world.app, manifest) });
     const tools = [{ name: 'order', input: { n: 1 } }];
@@ -175,13 +164,13 @@ test('sandbox-and-definitions d1: an HTTP tool is called with its input as a JSO
     const results = events.filter((event) => event.type === 'tool.completed').map((event) => event.payload);
     assert.deepEqual(results[0].output, { id: 7 });
     assert.equal(results[1].error.code, 'tool.invalid-arguments');
-    assert.equal(requests.length, 1);
-    const [{ method, headers, body }] = requests;
+    assert.equal(endpoint.received.length, 1);
+    const [{ method, headers, body }] = endpoint.received;
     assert.deepEqual([method, headers['content-type'], body], ['PUT', 'application/json', '{"n":1}']);
     assert.equal(headers['nylorun-session-id'], session);
     assert.equal(headers['nylorun-turn-id'], events[0].turnId);
     assert.equal(headers['nylorun-agent-id'], manifest.id);
-    assert.ok(headers['idempotency-key'].endsWith(results[0].invocationId));
+    assert.ok(String(headers['idempotency-key']).endsWith(results[0].invocationId));
 });
 
 test('decisions, Manifests: a tool without an executor is saved, and tool.unavailable at turn time', async () => {

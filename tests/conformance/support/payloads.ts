@@ -36,6 +36,42 @@ export const PAYLOADS: Record<string, Schema> = {
             exactlyOne('content', 'data', 'parts'),
         ],
     },
+    'message.queued': {
+        allOf: [
+            object({
+                ...COMMAND,
+                messageId: NAME,
+                mode: { enum: ['queue', 'steer'] },
+                'content?': TEXT,
+                'data?': true,
+                'parts?': { type: 'array' },
+            }),
+            exactlyOne('content', 'data', 'parts'),
+        ],
+    },
+    'message.steered': object({ ...COMMAND, messageId: NAME }),
+    'message.removed': object({ messageId: NAME, reason: { enum: ['removed', 'cancelled'] } }),
+    'command.approve': object({ ...COMMAND, type: { const: 'approve' }, interactionId: NAME, approved: FLAG }),
+    'command.respond': object({ ...COMMAND, type: { const: 'respond' }, interactionId: NAME, value: true }),
+    'turn.paused': object({
+        interactions: {
+            type: 'array',
+            minItems: 1,
+            items: object({
+                invocationId: NAME,
+                'callId?': NAME,
+                'toolName?': NAME,
+                'status?': NAME,
+                interaction: object({ id: NAME, kind: NAME, 'prompt?': TEXT }),
+            }),
+        },
+    }),
+    'context.compacted': object({
+        'invocationId?': NAME,
+        trigger: { enum: ['threshold', 'overflow'] },
+        tokensBefore: COUNT,
+        tokensAfter: COUNT,
+    }),
     'turn.completed': object({ output: true }),
     'turn.failed': object({ error: FAILURE }),
     'turn.cancelled': object({ 'reason?': TEXT }),
