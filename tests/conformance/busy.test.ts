@@ -1,4 +1,5 @@
-// Messages that come while a turn runs: refused, queued, read by the running turn, taken back (decisions, Busy sessions).
+// Messages that come while a turn runs: refused, queued, read by the running turn, taken back (decisions, Busy
+// sessions).
 
 import assert from 'node:assert/strict';
 import test from 'node:test';
@@ -102,7 +103,8 @@ test('a message that steers is read before the next model call of the running tu
     assert.equal(only(events, 'message.queued').payload.messageId, steered.payload.messageId);
     // The fixture model echoes the message that counts, the last.
     assert.equal(events.at(-1).payload.output, 'to the left');
-    refused(await send(session, message('x', { whenBusy: 'steer', manifest: plainManifest('a') })), 400, 'request_rejected');
+    const varied = message('x', { whenBusy: 'steer', manifest: plainManifest('a') });
+    refused(await send(session, varied), 400, 'request_rejected');
 });
 
 test('on a free session, a message begins a turn whatever it says', async () => {

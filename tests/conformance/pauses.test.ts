@@ -61,11 +61,9 @@ test('api 2.4: approved calls are made, denied ones are not, in any order of the
     const { session, events: before } = await pausedSession(2);
     const ids = before.at(-1).payload.interactions.map((asked: any) => asked.interaction.id);
     refused(await world.app.post(`/v1/sessions/${session}/commands`, message('x')), 409, 'request_rejected');
-    refused(
-        await world.app.post(`/v1/sessions/${session}/commands`, { ...approve(ids[0], true), type: 'respond', value: 1, approved: undefined }),
-        409,
-        'request_rejected',
-    );
+    const { approved, ...question } = approve(ids[0], true);
+    const otherKind = { ...question, type: 'respond', value: approved };
+    refused(await world.app.post(`/v1/sessions/${session}/commands`, otherKind), 409, 'request_rejected');
     const answer = approve(ids[1], true);
     const accepted = await command(world.app, session, answer);
     assert.deepEqual(await command(world.app, session, answer), accepted, 'a repetition is answered as before');
@@ -80,11 +78,8 @@ test('api 2.4: approved calls are made, denied ones are not, in any order of the
     const approvals = events.filter((event) => event.type === 'command.approve');
     assert.deepEqual(approvals.map((event) => event.payload.approved), [true, false]);
     assert.equal(approvals[0].cursor, accepted.cursor);
-    refused(
-        await world.app.post(`/v1/sessions/${session}/commands`, approve(ids[0], true)),
-        409,
-        'request_rejected',
-    );
+    const late = approve(ids[0], true);
+    refused(await world.app.post(`/v1/sessions/${session}/commands`, late), 409, 'request_rejected');
 });
 
 test('api 2.2: a paused turn waits over a kill', async () => {
