@@ -7,6 +7,22 @@ pub fn sha256_hex(bytes: &[u8]) -> String {
     to_hex(&Sha256::digest(bytes))
 }
 
+/// A SHA-256 of bytes that come one after the other, and that can be asked at any point.
+#[derive(Clone, Debug, Default)]
+pub struct RunningHash(Sha256);
+
+impl RunningHash {
+    /// Adds bytes.
+    pub fn update(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    /// Lower-case hexadecimal SHA-256 of what came so far.
+    pub fn hex(&self) -> String {
+        to_hex(&self.0.clone().finalize())
+    }
+}
+
 /// Lower-case hexadecimal of these bytes.
 pub fn to_hex(bytes: &[u8]) -> String {
     const HEX: &[u8; 16] = b"0123456789abcdef";
@@ -15,11 +31,14 @@ pub fn to_hex(bytes: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{sha256_hex, to_hex};
+    use super::{RunningHash, sha256_hex, to_hex};
 
     #[test]
     fn hashes_the_known_vectors() {
         assert_eq!(sha256_hex(b"abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+        let mut running = RunningHash::default();
+        [&b"a"[..], b"", b"bc"].into_iter().for_each(|bytes| running.update(bytes));
+        assert_eq!(running.hex(), sha256_hex(b"abc"));
         assert_eq!(to_hex(&[0x00, 0x0f, 0xf0, 0xff]), "000ff0ff");
     }
 }

@@ -1,5 +1,7 @@
 //! A model call and its answer, in terms of no provider (engine b.6, b.10, e.12).
 
+use std::sync::Arc;
+
 use crate::id::CallId;
 use crate::image::Image;
 use crate::json::{Json, Text};
@@ -9,12 +11,19 @@ use crate::json::{Json, Text};
 pub struct Prompt {
     /// The instructions, one text each, in order.
     pub instructions: Vec<String>,
-    /// The conversation, oldest first.
-    pub items: Vec<PromptItem>,
+    /// The conversation, oldest first. Prompts of one conversation share their items.
+    pub items: Vec<Arc<PromptItem>>,
     /// The tools on offer.
     pub tools: Vec<ToolSpec>,
     /// JSON Schema that the final answer must follow; the gate adds it to the system text.
     pub output_schema: Option<Json>,
+}
+
+impl Prompt {
+    /// The conversation, oldest first.
+    pub fn items(&self) -> impl DoubleEndedIterator<Item = &PromptItem> + ExactSizeIterator {
+        self.items.iter().map(|item| &**item)
+    }
 }
 
 /// One item of the conversation.
@@ -61,8 +70,10 @@ pub struct Candidate {
     pub parts: Vec<OutputPart>,
     /// Why it ended.
     pub finish: FinishReason,
-    /// Tokens and cost, when the provider reported them.
+    /// Tokens and cost, when the provider reported them. Attempts that came to nothing are part of it.
     pub usage: Option<Usage>,
+    /// Tokens that the conversation has with this answer, when the provider reported them.
+    pub size: Option<i64>,
     /// Who answered.
     pub model: ModelRef,
     /// What the model can hold, when it is known: for compaction (engine b.7).

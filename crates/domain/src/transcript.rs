@@ -1,11 +1,12 @@
 //! The model's history: what happened, in the order in which the model is shown it (engine b.6).
 
 use std::fmt;
+use std::sync::{Arc, OnceLock};
 
 use crate::compaction::Compaction;
 use crate::id::{InvocationId, TurnId};
 use crate::json::{Json, Text};
-use crate::model::{Candidate, ToolResult};
+use crate::model::{Candidate, PromptItem, ToolResult};
 
 /// One entry of a transcript.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +29,43 @@ pub enum Entry {
         /// Text as a JSON string, or a document when the agent has an output schema.
         output: Json,
     },
+}
+
+/// An entry that the transcripts and prompts of many turns share. What the model is shown of it is made once.
+#[derive(Clone, Debug)]
+pub struct Line(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    entry: Entry,
+    shown: OnceLock<Option<Shown>>,
+}
+
+/// What the model is shown of an entry.
+#[derive(Clone, Debug)]
+pub struct Shown {
+    /// The item of the prompt.
+    pub item: Arc<PromptItem>,
+    /// What tells it from every other item.
+    pub digest: String,
+}
+
+impl Line {
+    /// The entry.
+    pub fn entry(&self) -> &Entry {
+        &self.0.entry
+    }
+
+    /// What the model is shown of the entry, if anything. `show` must be the same at every call: it is asked once.
+    pub fn shown(&self, show: impl FnOnce(&Entry) -> Option<Shown>) -> Option<&Shown> {
+        self.0.shown.get_or_init(|| show(&self.0.entry)).as_ref()
+    }
+}
+
+impl From<Entry> for Line {
+    fn from(entry: Entry) -> Self {
+        Self(Arc::new(Shared { entry, shown: OnceLock::new() }))
+    }
 }
 
 /// What a message holds (api 2.4).
@@ -115,7 +153,7 @@ impl Edit {
     }
 
     /// Folds the edit into a transcript, which stays as it was when the edit does not fit.
-    pub fn apply(self, transcript: &mut Vec<Entry>) -> Result<(), FoldError> {
+    pub fn apply<T: From<Entry>>(self, transcript: &mut Vec<T>) -> Result<(), FoldError> {
         if self.keep > transcript.len() {
             return Err(FoldError::KeepTooLarge { keep: self.keep, entries: transcript.len() });
         }
@@ -124,7 +162,7 @@ impl Edit {
             return Err(FoldError::OtherLength { named: self.length, given });
         }
         transcript.truncate(self.keep);
-        transcript.extend(self.entries);
+        transcript.extend(self.entries.into_iter().map(T::from));
         Ok(())
     }
 }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use nylorun_domain::id::{CallId, InvocationId};
 use nylorun_domain::model::{Candidate, OutputPart};
-use nylorun_domain::transcript::Entry;
+use nylorun_domain::transcript::{Entry, Line};
 
 /// The call ids that a session has used, as far as its transcript tells.
 #[derive(Debug, Default)]
@@ -24,13 +24,13 @@ enum Memory {
 
 impl CallIds {
     /// The ids that a transcript holds.
-    pub(crate) fn of(transcript: &[Entry]) -> Self {
-        let candidates = transcript.iter().filter_map(|entry| match entry {
+    pub(crate) fn of(transcript: &[Line]) -> Self {
+        let candidates = transcript.iter().filter_map(|line| match line.entry() {
             Entry::Candidate { candidate, .. } => Some(candidate),
             Entry::Input(_) | Entry::ToolResults(_) | Entry::Compaction(_) | Entry::Final { .. } => None,
         });
         let used = candidates.flat_map(Candidate::tool_calls).map(|call| call.call_id.clone()).collect();
-        let is_compacted = transcript.iter().any(|entry| matches!(entry, Entry::Compaction(_)));
+        let is_compacted = transcript.iter().any(|line| matches!(line.entry(), Entry::Compaction(_)));
         Self { used, memory: if is_compacted { Memory::Compacted } else { Memory::Whole } }
     }
 

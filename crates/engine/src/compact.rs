@@ -5,7 +5,7 @@ use std::sync::Arc;
 use nylorun_domain::compaction::{Compacted, Compaction, Trigger};
 use nylorun_domain::effect::{Effect, EffectKind, EffectOutcome, EffectRequest};
 use nylorun_domain::model::{Candidate, ModelFailureCode, ModelOutcome, Window};
-use nylorun_domain::transcript::Entry;
+use nylorun_domain::transcript::{Entry, Line};
 
 use crate::compaction::{Compacting, Left, Room};
 use crate::estimate::entry_tokens;
@@ -36,8 +36,8 @@ impl Run {
     fn estimate(&self) -> i64 {
         let mut later = 0;
         for entry in self.history.entries().rev() {
-            if let Entry::Candidate { candidate: Candidate { usage: Some(usage), .. }, .. } = entry {
-                return usage.total + later;
+            if let Entry::Candidate { candidate: Candidate { size: Some(size), .. }, .. } = entry {
+                return size + later;
             }
             later += entry_tokens(entry);
         }
@@ -133,9 +133,9 @@ impl Run {
         };
         let summary = Entry::Compaction(Compaction { summary: compacting.summary(), compacted });
         let turn_start = 1 + compacting.turn_start;
-        let entries: Vec<Entry> = std::iter::once(summary).chain(compacting.kept).collect();
-        self.conversation.replace(&entries);
-        self.history.replace(entries, turn_start);
+        let lines: Vec<Line> = std::iter::once(summary).chain(compacting.kept).map(Line::from).collect();
+        self.conversation.replace(&lines);
+        self.history.replace(lines, turn_start);
         self.call_ids.forget_some();
         self.begin_step();
         Some(compacted)

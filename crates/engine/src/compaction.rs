@@ -2,6 +2,7 @@
 //! (engine b.7).
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use nylorun_domain::compaction::{ASSISTANT_MARK, SUMMARY_TASK, Trigger, USER_MARK, clip};
 use nylorun_domain::json::Text;
@@ -102,7 +103,7 @@ impl Compacting {
         });
         // The turn's own messages stay word for word.
         let own = (0..older.len()).filter(|at| is_own_input(*at)).map(|at| older[at]);
-        let kept: Vec<Entry> = own.chain(tail.iter().copied()).cloned().map(without_usage).collect();
+        let kept: Vec<Entry> = own.chain(tail.iter().copied()).cloned().map(without_size).collect();
         let chunks = chunks(older, room.chunk());
         Some(Self {
             trigger,
@@ -141,7 +142,7 @@ impl Compacting {
         }
         text.push_str("History:\n\n");
         text.push_str(self.chunks.front().map_or("", String::as_str));
-        let items = vec![PromptItem::User(vec![text.into()])];
+        let items = vec![Arc::new(PromptItem::User(vec![text.into()]))];
         Prompt { instructions: vec![instructions], items, tools: Vec::new(), output_schema: None }
     }
 
@@ -203,11 +204,11 @@ fn newest_step(entries: &[&Entry]) -> usize {
     }
 }
 
-/// Usage that was reported for the whole conversation says nothing of what is left of it.
-fn without_usage(entry: Entry) -> Entry {
+/// The size that was reported for the whole conversation says nothing of what is left of it.
+fn without_size(entry: Entry) -> Entry {
     match entry {
         Entry::Candidate { invocation_id, mut candidate } => {
-            candidate.usage = None;
+            candidate.size = None;
             Entry::Candidate { invocation_id, candidate }
         }
         Entry::Input(_) | Entry::ToolResults(_) | Entry::Compaction(_) | Entry::Final { .. } => entry,

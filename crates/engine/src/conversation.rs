@@ -1,27 +1,30 @@
 //! What the model is asked with: instructions, tools and the conversation so far.
 
+use std::sync::Arc;
+
 use nylorun_domain::compaction::SUMMARY_HEADING;
-use nylorun_domain::hash::sha256_hex;
+use nylorun_domain::hash::{RunningHash, sha256_hex};
 use nylorun_domain::json::{Json, Value};
 use nylorun_domain::manifest::AgentManifest;
 use nylorun_domain::model::{OutputPart, Prompt, PromptItem, ToolCall, ToolInput, ToolResult, ToolSpec, UserPart};
 use nylorun_domain::tool::ToolOutcome;
-use nylorun_domain::transcript::{Entry, Input};
+use nylorun_domain::transcript::{Entry, Input, Line, Shown};
 
 use crate::estimate;
 
-/// The prompt as it grows, with a digest of each of its parts: a call's request hash costs what the call adds, not
-/// what the conversation holds.
+/// The prompt as it grows, with a digest of it: a call's request hash costs what the call adds, not what the
+/// conversation holds.
 #[derive(Debug)]
 pub(crate) struct Conversation {
     prompt: Prompt,
     frame_digest: String,
-    item_digests: Vec<Value>,
+    /// Over the items' digests, in order.
+    items_digest: RunningHash,
 }
 
 impl Conversation {
     /// The conversation of an agent with this history.
-    pub(crate) fn new(manifest: &AgentManifest, transcript: &[Entry]) -> Self {
+    pub(crate) fn new(manifest: &AgentManifest, transcript: &[Line]) -> Self {
         let capabilities = &manifest.capabilities;
         let instructions = capabilities.iter().flat_map(|capability| capability.instructions.iter().cloned());
         let tools = capabilities.iter().flat_map(|capability| &capability.tools).map(|tool| ToolSpec {
@@ -36,16 +39,16 @@ impl Conversation {
             output_schema: manifest.output_schema.clone(),
         };
         let frame_digest = digest(&frame_form(&prompt));
-        let mut conversation = Self { prompt, frame_digest, item_digests: Vec::new() };
+        let mut conversation = Self { prompt, frame_digest, items_digest: RunningHash::default() };
         conversation.replace(transcript);
         conversation
     }
 
     /// Begins the conversation anew with this history.
-    pub(crate) fn replace<'a>(&mut self, transcript: impl IntoIterator<Item = &'a Entry>) {
+    pub(crate) fn replace<'a>(&mut self, transcript: impl IntoIterator<Item = &'a Line>) {
         self.prompt.items.clear();
-        self.item_digests.clear();
-        transcript.into_iter().for_each(|entry| self.push(entry));
+        self.items_digest = RunningHash::default();
+        transcript.into_iter().for_each(|line| self.push(line));
     }
 
     /// Estimated tokens of what stands in every prompt: instructions, tools and output schema.
@@ -54,10 +57,10 @@ impl Conversation {
     }
 
     /// Adds an entry of the transcript, when the model is shown it.
-    pub(crate) fn push(&mut self, entry: &Entry) {
-        if let Some(item) = prompt_item(entry) {
-            self.item_digests.push(Value::from(digest(&item_form(&item))));
-            self.prompt.items.push(item);
+    pub(crate) fn push(&mut self, line: &Line) {
+        if let Some(shown) = line.shown(show) {
+            self.items_digest.update(shown.digest.as_bytes());
+            self.prompt.items.push(Arc::clone(&shown.item));
         }
     }
 
@@ -66,13 +69,19 @@ impl Conversation {
         self.prompt.clone()
     }
 
-    /// What identifies the prompt: digests of its frame and of its items.
+    /// What identifies the prompt: a digest of its frame and one of its items.
     pub(crate) fn digest(&self) -> Value {
         Value::object([
             ("frame", Value::from(self.frame_digest.as_str())),
-            ("items", Value::Array(self.item_digests.clone())),
+            ("items", Value::from(self.items_digest.hex())),
         ])
     }
+}
+
+fn show(entry: &Entry) -> Option<Shown> {
+    let item = prompt_item(entry)?;
+    let digest = digest(&item_form(&item));
+    Some(Shown { item: Arc::new(item), digest })
 }
 
 fn prompt_item(entry: &Entry) -> Option<PromptItem> {

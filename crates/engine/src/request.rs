@@ -110,7 +110,7 @@ impl Scope {
         let compaction = Value::object([("part", count(part)), ("parts", count(parts))]);
         let context =
             Value::object([("invocationId", Value::from(invocation_id.as_str())), ("compaction", compaction)]);
-        let texts = prompt.items.iter().flat_map(|item| match item {
+        let texts = prompt.items().flat_map(|item| match item {
             PromptItem::User(parts) => parts.clone(),
             PromptItem::Assistant(_) | PromptItem::ToolResults(_) => Vec::new(),
         });

@@ -9,7 +9,7 @@ use nylorun_domain::json::Json;
 use nylorun_domain::manifest::{AgentManifest, Approval};
 use nylorun_domain::model::{Candidate, ModelFailureCode, ModelOutcome, ToolCall};
 use nylorun_domain::segment::{SegmentInput, TurnEnd, TurnOutput};
-use nylorun_domain::transcript::{Entry, Input};
+use nylorun_domain::transcript::{Entry, Input, Line};
 
 use crate::calls::CallIds;
 use crate::compaction::Compacting;
@@ -39,7 +39,7 @@ pub struct Start {
     /// What begins the segment.
     pub input: SegmentInput,
     /// The model's history before the segment.
-    pub transcript: Arc<Vec<Entry>>,
+    pub transcript: Arc<Vec<Line>>,
 }
 
 /// Why an outcome is refused. Each is a fault of the caller, or a damaged journal; the run stays as it was.
@@ -368,8 +368,9 @@ impl Run {
     }
 
     fn add(&mut self, entry: Entry) {
-        self.conversation.push(&entry);
-        self.history.push(entry);
+        let line = Line::from(entry);
+        self.conversation.push(&line);
+        self.history.push(line);
     }
 
     pub(crate) fn end(&mut self, end: TurnEnd) {

@@ -49,6 +49,7 @@ mod tests {
             finish: FinishReason::Stop,
             usage: None,
             model: ModelRef { provider: "fixture".to_owned(), model: "fixture".to_owned() },
+            size: None,
             window: None,
         };
         of(&candidate, schema).map(|json| json.as_str().to_owned())

@@ -9,7 +9,7 @@ const IMAGE_CHARS: usize = 4_800;
 /// Characters (UTF-16 units, or bytes of JSON) that a prompt holds.
 pub(crate) fn prompt_chars(prompt: &Prompt) -> usize {
     let instructions: usize = prompt.instructions.iter().map(String::len).sum();
-    let items: usize = prompt.items.iter().map(item_chars).sum();
+    let items: usize = prompt.items().map(item_chars).sum();
     let tools: usize = prompt
         .tools
         .iter()

@@ -329,6 +329,7 @@ fn sort_out(outcomes: Vec<RecordedOutcome>) -> (HashMap<EffectId, RecordedOutcom
             }
         }
     }
-    steered.sort_by(|a, b| a.0.cmp(&b.0));
+    // The ids of one call's readings differ in the number at their end.
+    steered.sort_by(|(a, ..), (b, ..)| (a.as_str().len(), a).cmp(&(b.as_str().len(), b)));
     (recorded, steered.into_iter().map(|(_, model, inputs)| (model, inputs)).collect())
 }

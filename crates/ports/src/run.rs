@@ -11,7 +11,7 @@ use nylorun_domain::manifest::AgentManifest;
 pub use nylorun_domain::segment::{
     EffectReport, EffectResult, IntentAnswer, Next, SegmentInput, TurnEnd, TurnOutput, YieldAfter,
 };
-use nylorun_domain::transcript::Entry;
+use nylorun_domain::transcript::Line;
 use nylorun_domain::workspace::{WorkspaceKey, WorkspaceSpec};
 
 use crate::BoxFuture;
@@ -38,7 +38,7 @@ pub struct TurnStart {
     /// After how much the segment yields at the next boundary of a step.
     pub yield_after: YieldAfter,
     /// The model's history before the segment.
-    pub transcript: Arc<Vec<Entry>>,
+    pub transcript: Arc<Vec<Line>>,
     /// What this segment's effects gave so far, by effect id, with each request's hash.
     pub outcomes: Vec<RecordedOutcome>,
     /// The session's workspace, when it has one.

@@ -8,7 +8,7 @@ use nylorun_domain::id::{SessionId, TurnId, WorkerId};
 use nylorun_domain::segment::{Next, SegmentInput, TurnEnd, TurnOutput, YieldAfter};
 use nylorun_domain::session::{Session, Status};
 use nylorun_domain::time::Millis;
-use nylorun_domain::transcript::{Edit, Entry, Input};
+use nylorun_domain::transcript::{Edit, Input, Line};
 use nylorun_domain::turn::{Journal, Owner, Take, release, take};
 use nylorun_ports::abort::{Abort, AbortKind};
 use nylorun_ports::run::{CoreError, Harness, RunCore, RunEnd, TurnStart};
@@ -168,12 +168,12 @@ impl Advancer {
         settled: &Session,
         turn: &TurnId,
         epoch: i64,
-        mut transcript: Arc<Vec<Entry>>,
+        mut transcript: Arc<Vec<Line>>,
         edits: Option<Vec<Edit>>,
     ) {
         let Some(edits) = edits else { return };
-        let entries = Arc::make_mut(&mut transcript);
-        if edits.into_iter().all(|edit| edit.apply(entries).is_ok()) {
+        let lines = Arc::make_mut(&mut transcript);
+        if edits.into_iter().all(|edit| edit.apply(lines).is_ok()) {
             self.transcripts.leave(&settled.id, epoch, LeftAt::after(settled, turn), transcript);
         }
     }

@@ -10,7 +10,7 @@ use nylorun_domain::effect::EffectStatus;
 use nylorun_domain::manifest::AgentManifest;
 use nylorun_domain::segment::SegmentInput;
 use nylorun_domain::session::Session;
-use nylorun_domain::transcript::{Entry, Fold, Input};
+use nylorun_domain::transcript::{Fold, Input, Line};
 use nylorun_domain::workspace::WorkspaceKey;
 use nylorun_ports::run::{RecordedOutcome, RunWorkspace};
 use nylorun_store::{Store, StoreError};
@@ -79,12 +79,12 @@ async fn message(store: &Store, session: &Session) -> Result<Input, LoadError> {
 }
 
 /// The model's history before the segment, folded from the record.
-pub(crate) async fn transcript(store: &Store, session: &Session) -> Result<Vec<Entry>, LoadError> {
+pub(crate) async fn transcript(store: &Store, session: &Session) -> Result<Vec<Line>, LoadError> {
     let mut fold = Fold::default();
     for folding in store.event_transcript(&session.id, session.history_from).await? {
         fold.take(folding).map_err(|error| LoadError::Incompatible(error.to_string()))?;
     }
-    Ok(fold.into_entries())
+    Ok(fold.into_entries().into_iter().map(Line::from).collect())
 }
 
 /// The outcomes of the active segment, to be replayed.

@@ -2,7 +2,7 @@
 
 use nylorun_domain::change::SessionChange;
 use nylorun_domain::event::Payload;
-use nylorun_domain::id::WorkerId;
+use nylorun_domain::id::{SessionId, WorkerId};
 use nylorun_domain::session::Session;
 
 /// A session was taken from an owner that is gone.
@@ -10,6 +10,11 @@ pub(crate) fn takeover(session: &Session, dead: &WorkerId) {
     let turn = session.active_turn_id.as_ref().map(|turn| turn.as_str()).unwrap_or_default();
     let (session, epoch) = (session.id.as_str(), session.epoch);
     tracing::info!(session, turn, epoch, from = dead.as_str(), "session taken over from an owner that is gone");
+}
+
+/// An advance did not end in time, and whatever it does now is not waited for.
+pub(crate) fn abandoned(session: &SessionId) {
+    tracing::error!(session = session.as_str(), "an advance did not end after its deadline; the session is taken anew");
 }
 
 /// A change of a session was committed.

@@ -15,6 +15,7 @@ use crate::advance::{Advanced, Advancer};
 use crate::begun::Begun;
 use crate::committer::Committer;
 use crate::load::Manifests;
+use crate::log;
 use crate::transcripts::Transcripts;
 
 /// How the scheduler behaves.
@@ -24,6 +25,9 @@ pub struct SchedulerConfig {
     pub max_advances: usize,
     /// Longest time that one advance may take before its segment must settle (engine b.4: 50 min).
     pub advance_deadline: Duration,
+    /// How long an advance gets to settle after its deadline before it is abandoned (engine b.4: 30 s). What it was
+    /// doing is then judged as after a crash.
+    pub deadline_grace: Duration,
     /// After how much a segment gives its place to others and goes on as the next one (engine b.4).
     pub yield_after: YieldAfter,
     /// How long running commands get at a stop before they are killed (decisions, Stop).
@@ -35,6 +39,7 @@ impl Default for SchedulerConfig {
         Self {
             max_advances: 512,
             advance_deadline: Duration::from_secs(50 * 60),
+            deadline_grace: Duration::from_secs(30),
             yield_after: YieldAfter::default(),
             stop_grace: Duration::from_secs(30),
         }
@@ -222,7 +227,13 @@ impl Scheduler {
         if let Some(running) = self.sessions().running.get(session) {
             running.abort.abort(AbortKind::Deadline);
         }
-        advance.await
+        match tokio::time::timeout(self.0.config.deadline_grace, advance).await {
+            Ok(advanced) => advanced,
+            Err(_) => {
+                log::abandoned(session);
+                Advanced::GoesOn
+            }
+        }
     }
 
     /// Ends the session's advance, unless a wake came meanwhile: then what it began and a fresh abort for one more

@@ -12,11 +12,11 @@ use nylorun_domain::id::{SessionId, TurnId};
 use nylorun_domain::model::{Candidate, OutputPart, ToolInput};
 use nylorun_domain::session::Session;
 use nylorun_domain::tool::ToolOutcome;
-use nylorun_domain::transcript::{Entry, Input};
+use nylorun_domain::transcript::{Entry, Input, Line};
 
 /// Most text that is kept, in bytes.
 const BUDGET: usize = 32 << 20;
-/// What an entry weighs beside its text.
+/// What an entry weighs beside its text, which the item that the model is shown holds once more.
 const ENTRY: usize = 256;
 /// A session that waits longer holds no memory.
 const KEPT_FOR: Duration = Duration::from_secs(60);
@@ -60,24 +60,24 @@ impl LeftAt {
 struct Transcript {
     epoch: i64,
     place: LeftAt,
-    entries: Arc<Vec<Entry>>,
+    lines: Arc<Vec<Line>>,
     weight: usize,
     left_at: Instant,
 }
 
 impl Transcripts {
     /// Takes out the transcript that the run of this epoch left at this place, if it is still here.
-    pub(crate) fn take(&self, session: &SessionId, epoch: i64, place: &LeftAt) -> Option<Arc<Vec<Entry>>> {
+    pub(crate) fn take(&self, session: &SessionId, epoch: i64, place: &LeftAt) -> Option<Arc<Vec<Line>>> {
         let mut kept = self.kept();
         let transcript = kept.sessions.remove(session)?;
         kept.weight -= transcript.weight;
-        (transcript.epoch == epoch && transcript.place == *place).then_some(transcript.entries)
+        (transcript.epoch == epoch && transcript.place == *place).then_some(transcript.lines)
     }
 
     /// Keeps what the run of this epoch left.
-    pub(crate) fn leave(&self, session: &SessionId, epoch: i64, place: LeftAt, entries: Arc<Vec<Entry>>) {
-        let weight = entries.iter().map(weight).sum();
-        let transcript = Transcript { epoch, place, entries, weight, left_at: Instant::now() };
+    pub(crate) fn leave(&self, session: &SessionId, epoch: i64, place: LeftAt, lines: Arc<Vec<Line>>) {
+        let weight = lines.iter().map(|line| weight(line.entry())).sum();
+        let transcript = Transcript { epoch, place, lines, weight, left_at: Instant::now() };
         let mut kept = self.kept();
         if let Some(older) = kept.sessions.insert(session.clone(), transcript) {
             kept.weight -= older.weight;
@@ -119,7 +119,7 @@ impl Kept {
 
 fn weight(entry: &Entry) -> usize {
     ENTRY
-        + match entry {
+        + 2 * match entry {
             Entry::Input(Input::Content(text)) => text.utf16_len(),
             Entry::Input(Input::Data(data)) => data.as_str().len(),
             Entry::Input(Input::Parts(parts)) => parts.iter().map(|part| part.utf16_len()).sum(),
@@ -158,7 +158,7 @@ mod tests {
 
     use nylorun_domain::id::{SessionId, TurnId};
     use nylorun_domain::json::{Json, Text};
-    use nylorun_domain::transcript::{Entry, Input};
+    use nylorun_domain::transcript::{Entry, Input, Line};
 
     use super::{BUDGET, KEPT_FOR, LeftAt, Transcripts};
 
@@ -166,25 +166,29 @@ mod tests {
         SessionId::from_trusted(name)
     }
 
-    fn entries(len: usize) -> Arc<Vec<Entry>> {
-        Arc::new(vec![Entry::Input(Input::Content(Text::from("x".repeat(len))))])
+    fn entries(len: usize) -> Arc<Vec<Line>> {
+        Arc::new(vec![Line::from(Entry::Input(Input::Content(Text::from("x".repeat(len)))))])
     }
 
     #[test]
     fn only_the_next_run_is_given_what_a_run_left() {
         let transcripts = Transcripts::default();
-        let left = Arc::new(vec![Entry::Final { output: Json::string("x") }]);
+        let left = Arc::new(vec![Line::from(Entry::Final { output: Json::string("x") })]);
+        let take = |id, epoch, place: &LeftAt| {
+            let lines = transcripts.take(&session(id), epoch, place);
+            lines.map(|lines| Arc::ptr_eq(&lines, &left))
+        };
         let within = LeftAt::Within(TurnId::from_trusted("t"));
         transcripts.leave(&session("a"), 3, LeftAt::Rest, Arc::clone(&left));
-        assert_eq!(transcripts.take(&session("b"), 3, &LeftAt::Rest), None);
-        assert_eq!(transcripts.take(&session("a"), 3, &LeftAt::Rest), Some(Arc::clone(&left)));
-        assert_eq!(transcripts.take(&session("a"), 3, &LeftAt::Rest), None, "it is taken out");
+        assert_eq!(take("b", 3, &LeftAt::Rest), None);
+        assert_eq!(take("a", 3, &LeftAt::Rest), Some(true));
+        assert_eq!(take("a", 3, &LeftAt::Rest), None, "it is taken out");
         transcripts.leave(&session("a"), 4, LeftAt::Rest, Arc::clone(&left));
-        assert_eq!(transcripts.take(&session("a"), 5, &LeftAt::Rest), None, "another run came between");
+        assert_eq!(take("a", 5, &LeftAt::Rest), None, "another run came between");
         transcripts.leave(&session("a"), 6, within.clone(), Arc::clone(&left));
-        assert_eq!(transcripts.take(&session("a"), 6, &within), Some(Arc::clone(&left)));
-        transcripts.leave(&session("a"), 6, within, left);
-        assert_eq!(transcripts.take(&session("a"), 6, &LeftAt::Rest), None, "the turn was cancelled");
+        assert_eq!(take("a", 6, &within), Some(true));
+        transcripts.leave(&session("a"), 6, within, Arc::clone(&left));
+        assert_eq!(take("a", 6, &LeftAt::Rest), None, "the turn was cancelled");
         assert_eq!(transcripts.kept().weight, 0);
     }
 

@@ -20,7 +20,7 @@ impl std::fmt::Display for Unreadable {
 
 impl std::error::Error for Unreadable {}
 
-/// `{parts, finishReason, usage?, model: {provider, model}, window?: {context, output}}`
+/// `{parts, finishReason, usage?, size?, model: {provider, model}, window?: {context, output}}`
 pub fn to_value(candidate: &Candidate) -> Value {
     let mut members = vec![
         ("parts", Value::Array(candidate.parts.iter().map(part_to_value).collect())),
@@ -28,6 +28,7 @@ pub fn to_value(candidate: &Candidate) -> Value {
         ("model", model_to_value(&candidate.model)),
     ];
     members.extend(candidate.usage.as_ref().map(|usage| ("usage", usage_to_value(usage))));
+    members.extend(candidate.size.map(|size| ("size", Value::from(size))));
     members.extend(candidate.window.map(|window| {
         ("window", Value::object([("context", Value::from(window.context)), ("output", Value::from(window.output))]))
     }));
@@ -44,6 +45,7 @@ pub fn from_value(value: &Value) -> Result<Candidate, Unreadable> {
         parts: parts.iter().map(part_from_value).collect::<Result<_, _>>()?,
         finish: FinishReason::from_wire(string(value, "finishReason")?),
         usage: value.get("usage").map(usage_from_value).transpose()?,
+        size: value.get("size").map(|_| int(value, "size")).transpose()?,
         model: model_from_value(value.get("model").ok_or(Unreadable("model"))?)?,
         window: window.transpose()?,
     })

@@ -109,6 +109,7 @@ pub(crate) fn answer(text: &str) -> EffectOutcome {
         finish: FinishReason::Stop,
         usage: None,
         model: ModelRef { provider: "p".into(), model: "m".into() },
+        size: None,
         window: None,
     }))
 }

@@ -3,20 +3,18 @@
 use nylorun_domain::compaction::{Compacted, Compaction, SUMMARY_HEADING, SUMMARY_TASK, Trigger};
 use nylorun_domain::effect::{Effect, EffectOutcome, EffectRequest};
 use nylorun_domain::json::Text;
-use nylorun_domain::model::{
-    Candidate, ModelFailureCode, ModelOutcome, OutputPart, PromptItem, Usage, UserPart, Window,
-};
+use nylorun_domain::model::{Candidate, ModelFailureCode, ModelOutcome, OutputPart, PromptItem, UserPart, Window};
 use nylorun_domain::segment::{SegmentInput, TurnEnd};
 use nylorun_domain::transcript::{Entry, Input};
 use nylorun_engine::{Run, Start};
 
-use crate::support::{answer, call, candidate, done, failure, only, prompt, start, text, tool};
+use crate::support::{answer, call, candidate, done, failure, items, only, prompt, start, text, tool};
 
 /// A window of 1,000 tokens: 250 are kept free, 300 stay as they are.
 const WINDOW: Window = Window { context: 1_000, output: 250 };
 
 fn sized(parts: Vec<OutputPart>, total: i64) -> Candidate {
-    Candidate { window: Some(WINDOW), usage: Some(Usage { total, ..Usage::default() }), ..candidate(parts) }
+    Candidate { window: Some(WINDOW), size: Some(total), ..candidate(parts) }
 }
 
 fn said(invocation: &str, candidate: Candidate) -> Entry {
@@ -48,7 +46,7 @@ fn summary(effect: &Effect) -> String {
     assert!(matches!(effect.request, EffectRequest::Summary(_)), "{effect:?}");
     let instructions = &prompt(effect).instructions[0];
     assert!(instructions.starts_with(SUMMARY_TASK), "{instructions}");
-    match &prompt(effect).items[..] {
+    match &items(effect)[..] {
         [PromptItem::User(parts)] => said_in(&parts[0]),
         other => panic!("{other:?}"),
     }
@@ -85,7 +83,7 @@ fn a_conversation_near_to_the_windows_end_is_compacted_before_the_next_call() {
     assert!(compacted.tokens_after < 400, "{compacted:?}");
     let next = only(&mut run);
     assert!(matches!(next.request, EffectRequest::Model(_)));
-    let items = &prompt(&next).items;
+    let items = &items(&next);
     assert_eq!(items[0], PromptItem::User(vec![format!("{SUMMARY_HEADING}\n\nThey talked.").into()]));
     assert_eq!(items.last(), Some(&PromptItem::User(vec!["Hello".into()])));
     assert_eq!(run.steps(), 1, "a summary is no step");
@@ -117,7 +115,7 @@ fn the_turns_own_message_stays_word_for_word_and_its_newest_step_whole() {
     assert!(summary(&effect).contains("question 7"));
     give(&mut run, &effect, "They talked.").expect("it was the only part");
     let next = only(&mut run);
-    let items = &prompt(&next).items;
+    let items = &items(&next);
     assert_eq!(items.len(), 4, "summary, message, answer, results");
     assert_eq!(items[1], PromptItem::User(vec!["do all of it".into()]));
     assert!(matches!((&items[2], &items[3]), (PromptItem::Assistant(_), PromptItem::ToolResults(_))));
@@ -140,7 +138,7 @@ fn long_histories_are_summarized_part_by_part() {
     assert!(parts.iter().all(|(_, text)| text.len() < 4_600), "a part fits the window");
     assert_eq!(compacted.trigger, Trigger::Threshold);
     let next = only(&mut run);
-    let PromptItem::User(shown) = &prompt(&next).items[0] else { panic!() };
+    let PromptItem::User(shown) = &items(&next)[0] else { panic!() };
     assert!(said_in(&shown[0]).ends_with(&format!("part {}", parts.len())));
 }
 

@@ -9,7 +9,7 @@ use nylorun_domain::tool::{ToolOutcome, WorkspaceTool};
 use nylorun_domain::transcript::{Edit, Entry, Input};
 use nylorun_engine::{MAX_STEPS, ResolveError, Run};
 
-use crate::support::{answer, call, candidate, done, failure, only, prompt, start, text, tool};
+use crate::support::{answer, call, candidate, done, failure, items, only, prompt, start, text, tool};
 
 fn failed(code: &str, message: &str) -> TurnOutput {
     let end = TurnEnd::Failed { code: code.to_owned(), message: message.to_owned() };
@@ -25,7 +25,7 @@ fn a_text_ends_the_turn() {
     assert_eq!(prompt(&effect).instructions, instructions);
     let tools: Vec<_> = prompt(&effect).tools.iter().map(|tool| tool.name.as_str()).collect();
     assert_eq!(tools, ["remote", "bash", "read"]);
-    assert_eq!(prompt(&effect).items, [PromptItem::User(vec!["Hello".into()])]);
+    assert_eq!(items(&effect), [PromptItem::User(vec!["Hello".into()])]);
 
     let outcome = answer(vec![text("Good "), text("day")]);
     assert_eq!(run.resolve(&effect.id, outcome.clone()), Ok(outcome));
@@ -48,7 +48,7 @@ fn ids_and_hashes_never_change() {
     let mut run = Run::new(start("11111111-2222-3333-4444-555555555555", Vec::new()));
     let model = only(&mut run);
     assert_eq!(model.id.as_str(), "11111111-2222-3333-4444-555555555555:0:model:98299f797db15f47d92c76f6b1c6f2fd");
-    assert_eq!(model.request_hash, "c2058804ab411ba50f929f5f13920507577e97f6c996312b98b9993a28c017fe");
+    assert_eq!(model.request_hash, "90cc0adbe4148da7bc9271a664bb35371bd6c18d3a34d61a9df1d09354f0bfec");
     run.resolve(&model.id, answer(vec![call("c", "bash", r#"{"command":"ls"}"#)])).unwrap();
     let bash = only(&mut run);
     assert_eq!(bash.id.as_str(), "11111111-2222-3333-4444-555555555555:0:tool:0a204d222436a53e09ca52357a584a19");
@@ -81,12 +81,12 @@ fn parallel_results_stand_in_the_models_order() {
         name: name.to_owned(),
         outcome: done(n),
     };
-    let items = [
+    let shown = [
         PromptItem::User(vec!["Hello".into()]),
         PromptItem::Assistant(candidate(calls)),
         PromptItem::ToolResults(vec![result("a", "bash", "1"), result("b", "read", "2"), result("c", "remote", "3")]),
     ];
-    assert_eq!(prompt(&next).items, items);
+    assert_eq!(items(&next), shown);
 }
 
 #[test]
@@ -209,7 +209,7 @@ fn outcomes_that_nobody_waits_for_change_nothing() {
     assert_eq!(run.resolve(&tools[1].id, answer(vec![text("x")])), other_kind);
     run.resolve(&tools[1].id, EffectOutcome::Tool(done("3"))).unwrap();
     let next = only(&mut run);
-    let PromptItem::ToolResults(results) = &prompt(&next).items[2] else { panic!() };
+    let PromptItem::ToolResults(results) = &items(&next)[2] else { panic!() };
     assert_eq!(results.iter().map(|result| result.outcome.clone()).collect::<Vec<_>>(), [done("1"), done("3")]);
 }
 
@@ -235,6 +235,6 @@ fn other_messages_read_as_text() {
         let mut start = start("t", Vec::new());
         start.input = SegmentInput::Message(input);
         let shown = PromptItem::User(shown.into_iter().map(Into::into).collect());
-        assert_eq!(prompt(&only(&mut Run::new(start))).items, [shown]);
+        assert_eq!(items(&only(&mut Run::new(start))), [shown]);
     }
 }

@@ -5,10 +5,10 @@ use nylorun_domain::effect::{EffectOutcome, ToolTarget};
 use nylorun_domain::model::PromptItem;
 use nylorun_domain::segment::{SegmentInput, TurnEnd, TurnOutput};
 use nylorun_domain::tool::ToolOutcome;
-use nylorun_domain::transcript::{Entry, Input};
+use nylorun_domain::transcript::{Entry, Input, Line};
 use nylorun_engine::{Run, Start};
 
-use crate::support::{after, answer, call, careful, done, only, prompt, start, text, tool};
+use crate::support::{after, answer, call, careful, done, items, only, prompt, start, text, tool};
 
 /// Plays the segment's model call with this answer.
 fn answered(run: &mut Run, parts: Vec<nylorun_domain::model::OutputPart>) {
@@ -86,7 +86,7 @@ fn a_message_that_steers_is_read_before_the_model_call_that_was_about_to_begin()
     assert_eq!(steered.id, before.id, "the same call of the same step");
     assert_ne!(steered.request_hash, before.request_hash);
     let said = |text: &str| PromptItem::User(vec![text.into()]);
-    assert_eq!(prompt(&steered).items[3..], [said("rather this"), said("and that")]);
+    assert_eq!(items(&steered)[3..], [said("rather this"), said("and that")]);
     assert_eq!(run.steps(), 2);
     run.resolve(&steered.id, answer(vec![text("Done")])).unwrap();
     assert_eq!(output(&run).edits[0].entries.len(), 7);
@@ -133,7 +133,7 @@ fn a_call_that_needs_approval_waits_while_the_others_run() {
     assert_eq!(tool(&deploy).input.as_str(), r#"{"to":"live"}"#);
     next.resolve(&deploy.id, EffectOutcome::Tool(done("2"))).unwrap();
     let model = only(&mut next);
-    let PromptItem::ToolResults(results) = &prompt(&model).items[2] else { panic!() };
+    let PromptItem::ToolResults(results) = &items(&model)[2] else { panic!() };
     assert_eq!(results.iter().map(|result| result.outcome.clone()).collect::<Vec<_>>(), [done("2"), done("1")]);
 }
 
@@ -173,7 +173,7 @@ fn answers_may_come_one_by_one_and_what_is_open_stays_open() {
     let deploy = only(&mut run);
     run.resolve(&deploy.id, EffectOutcome::Tool(done("3"))).unwrap();
     assert!(run.output().is_none());
-    assert_eq!(prompt(&only(&mut run)).items.len(), 3);
+    assert_eq!(items(&only(&mut run)).len(), 3);
 }
 
 #[test]
@@ -262,5 +262,6 @@ fn later_segments_know_every_call_id_of_the_turn() {
     answered(&mut next, vec![call("a", "bash", "{}")]);
     assert_ne!(tool(&only(&mut next)).call_id.as_str(), "a");
     let history = after(&begin, &output(&run), Vec::new()).transcript;
+    let history: Vec<&Entry> = history.iter().map(Line::entry).collect();
     assert!(matches!(history[..], [Entry::Input(_), Entry::Candidate { .. }]));
 }

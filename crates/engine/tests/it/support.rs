@@ -11,12 +11,12 @@ use nylorun_domain::manifest::{
     McpToolSetting, McpTransport, Tool, ToolExecutor,
 };
 use nylorun_domain::model::{
-    Candidate, FinishReason, ModelFailure, ModelFailureCode, ModelOutcome, ModelRef, OutputPart, Prompt, ToolCall,
-    ToolInput,
+    Candidate, FinishReason, ModelFailure, ModelFailureCode, ModelOutcome, ModelRef, OutputPart, Prompt, PromptItem,
+    ToolCall, ToolInput,
 };
 use nylorun_domain::segment::{SegmentInput, TurnEnd, TurnOutput};
 use nylorun_domain::tool::{ToolOutcome, WorkspaceTool};
-use nylorun_domain::transcript::{Entry, Input};
+use nylorun_domain::transcript::{Entry, Input, Line};
 use nylorun_engine::{Run, Start};
 
 /// An agent with the workspace tools `bash` and `read`, and `remote`, which nothing carries out.
@@ -123,7 +123,7 @@ pub(crate) fn start(turn: &str, transcript: Vec<Entry>) -> Start {
         segment: 0,
         manifest: Arc::new(agent()),
         input: SegmentInput::Message(Input::Content("Hello".into())),
-        transcript: Arc::new(transcript),
+        transcript: Arc::new(transcript.into_iter().map(Line::from).collect()),
     }
 }
 
@@ -133,6 +133,7 @@ pub(crate) fn candidate(parts: Vec<OutputPart>) -> Candidate {
         finish: FinishReason::Stop,
         usage: None,
         model: ModelRef { provider: "fixture".to_owned(), model: "fixture".to_owned() },
+        size: None,
         window: None,
     }
 }
@@ -176,6 +177,11 @@ pub(crate) fn prompt(effect: &Effect) -> &Prompt {
         EffectRequest::Model(prompt) | EffectRequest::Summary(prompt) => prompt,
         EffectRequest::Tool(request) => panic!("{request:?}"),
     }
+}
+
+/// The conversation that the model is shown.
+pub(crate) fn items(effect: &Effect) -> Vec<PromptItem> {
+    prompt(effect).items().cloned().collect()
 }
 
 pub(crate) fn tool(effect: &Effect) -> &ToolRequest {

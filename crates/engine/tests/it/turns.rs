@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use nylorun_domain::checkpoint::{Answer, Said};
 use nylorun_domain::effect::{Effect, EffectOutcome, EffectRequest};
 use nylorun_domain::id::EffectId;
-use nylorun_domain::model::{Candidate, ModelFailureCode, ModelOutcome, OutputPart, Usage, Window};
+use nylorun_domain::model::{Candidate, ModelFailureCode, ModelOutcome, OutputPart, Window};
 use nylorun_domain::segment::{TurnEnd, TurnOutput};
 use nylorun_domain::tool::ToolOutcome;
 use nylorun_domain::transcript::{Entry, Input};
@@ -124,7 +124,7 @@ impl Play<'_> {
                     interactions.iter().rev().take(1 + more).map(|asked| answer(asked.id.clone())).collect()
                 }
                 TurnEnd::Completed { .. } | TurnEnd::Failed { .. } | TurnEnd::Uncertain => {
-                    self.trace.transcript = (*start.transcript).clone();
+                    self.trace.transcript = start.transcript.iter().map(|line| line.entry().clone()).collect();
                     let edits = output.edits.iter().cloned();
                     edits.for_each(|edit| edit.apply(&mut self.trace.transcript).unwrap());
                     self.trace.outputs.push(output);
@@ -237,8 +237,7 @@ impl Play<'_> {
                 Some(match step.expect("a script has a last step") {
                     Step::Fails(code) => failure(*code),
                     Step::Says { parts, window, total } => {
-                        let usage = total.map(|total| Usage { total, ..Usage::default() });
-                        let said = Candidate { window: *window, usage, ..candidate(parts.clone()) };
+                        let said = Candidate { window: *window, size: *total, ..candidate(parts.clone()) };
                         EffectOutcome::Model(ModelOutcome::Completed(said))
                     }
                 })

@@ -126,6 +126,7 @@ impl Models {
         Candidate {
             parts: answer.parts,
             finish: answer.finish,
+            size: answer.usage.map(|usage| usage.total),
             usage: together(lost, answer.usage.map(|usage| self.priced(usage, target))),
             model: target.model.clone(),
             window: target.window,

@@ -87,7 +87,7 @@ impl<'a> Target<'a> {
             PromptItem::User(parts) => parts.iter().any(|part| matches!(part, UserPart::Image(_))),
             PromptItem::Assistant(_) | PromptItem::ToolResults(_) => false,
         };
-        if self.listed.is_some_and(|model| !model.images) && self.call.prompt.items.iter().any(has_image) {
+        if self.listed.is_some_and(|model| !model.images) && self.call.prompt.items().any(has_image) {
             let ModelRef { provider, model } = &self.model;
             let message = format!("{provider}/{model} reads no images; choose a model that does, or leave them out");
             return Err(invalid(message));

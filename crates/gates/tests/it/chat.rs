@@ -1,5 +1,7 @@
 //! Chat Completions against the stub.
 
+use std::sync::Arc;
+
 use nylorun_domain::json::{Json, Text};
 use nylorun_domain::model::{
     Candidate, FinishReason, ModelFailureCode, OutputPart, Prompt, PromptItem, ToolInput, Usage, Window,
@@ -21,6 +23,7 @@ async fn a_text_comes_in_deltas_and_whole() {
     let expected = Candidate {
         parts: vec![OutputPart::Text("Hello, wörld 𝄞".into())],
         finish: FinishReason::Stop,
+        size: Some(15),
         usage: Some(Usage { input: 10, output: 5, total: 15, cost_nano_usd: Some(0), ..Usage::default() }),
         model: model("custom", "m"),
         window: None,
@@ -53,7 +56,7 @@ async fn the_request_is_exactly_this() {
     ];
     let asked = Prompt {
         instructions: vec!["Be brief.".into(), "Be kind.".into()],
-        items: history,
+        items: history.into_iter().map(Arc::new).collect(),
         tools: vec![tool("bash", r#"{"type":"object","properties":{"command":{"type":"string"}}}"#)],
         output_schema: Some(Json::from_trusted(r#"{"type":"object"}"#)),
     };

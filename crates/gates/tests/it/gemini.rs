@@ -1,5 +1,7 @@
 //! Gemini's `streamGenerateContent` against the stub.
 
+use std::sync::Arc;
+
 use nylorun_domain::json::Text;
 use nylorun_domain::model::{
     Candidate, FinishReason, ModelFailureCode, OutputPart, Prompt, PromptItem, ToolInput, Usage, Window,
@@ -56,6 +58,7 @@ async fn every_kind_of_part_is_read() {
         ],
         finish: FinishReason::ToolCalls,
         // 9 at 300 nano-dollars, 7 at 2,500, 3 at 30.
+        size: Some(19),
         usage: Some(Usage {
             input: 9,
             output: 7,
@@ -105,7 +108,7 @@ async fn the_request_is_exactly_this() {
     ];
     let asked = Prompt {
         instructions: vec!["Be brief.".into()],
-        items,
+        items: items.into_iter().map(Arc::new).collect(),
         tools: vec![tool("bash", r#"{"type":"object"}"#)],
         output_schema: None,
     };

@@ -1,5 +1,7 @@
 //! Messages against the stub.
 
+use std::sync::Arc;
+
 use nylorun_domain::json::{Json, Text};
 use nylorun_domain::model::{
     Candidate, FinishReason, ModelFailureCode, OutputPart, Prompt, PromptItem, ToolInput, Usage, Window,
@@ -47,6 +49,7 @@ async fn every_kind_of_block_is_read() {
             tool_call("toolu_3", "read", ToolInput::Malformed(r#"{"path":"#.into())),
         ],
         finish: FinishReason::ToolCalls,
+        size: Some(26),
         usage: Some(Usage {
             input: 12,
             output: 7,
@@ -99,7 +102,7 @@ async fn the_request_is_exactly_this() {
     ];
     let asked = Prompt {
         instructions: vec!["Be brief.".into()],
-        items,
+        items: items.into_iter().map(Arc::new).collect(),
         tools: vec![tool("bash", r#"{"type":"object"}"#)],
         output_schema: None,
     };

@@ -1,5 +1,7 @@
 //! Every adapter against a mock of providers that others wrote: `scripts/test-mock-provider` starts it.
 
+use std::sync::Arc;
+
 use nylorun_domain::json::Text;
 use nylorun_domain::model::{FinishReason, ModelFailureCode, OutputPart, PromptItem};
 use nylorun_ports::models::ProviderAccess;
@@ -79,9 +81,8 @@ async fn a_turn_with_two_parallel_tools() {
 
         let results = [(first, "bash"), (second, "glob")];
         let results = results.map(|(id, name)| tool_result(id, name, output(r#"{"exitCode":0}"#))).to_vec();
-        asked
-            .items
-            .extend([assistant(candidate.model.clone(), candidate.parts.clone()), PromptItem::ToolResults(results)]);
+        let assistant = assistant(candidate.model.clone(), candidate.parts.clone());
+        asked.items.extend([assistant, PromptItem::ToolResults(results)].map(Arc::new));
         assert_eq!(completed(ask_as(access, asked).await).text(), Text::from("There is one file."));
     }
 }

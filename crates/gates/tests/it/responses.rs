@@ -1,5 +1,7 @@
 //! Responses against the stub.
 
+use std::sync::Arc;
+
 use nylorun_domain::json::Text;
 use nylorun_domain::model::{
     Candidate, FinishReason, ModelFailureCode, OutputPart, Prompt, PromptItem, ToolInput, Usage, Window,
@@ -48,6 +50,7 @@ async fn every_kind_of_item_is_read() {
         ],
         finish: FinishReason::ToolCalls,
         // 5 at 1,000 nano-dollars, 7 at 5,000, 3 at 50, 4 at 1,250.
+        size: Some(19),
         usage: Some(Usage {
             input: 5,
             output: 7,
@@ -94,7 +97,7 @@ async fn the_request_is_exactly_this() {
     ];
     let asked = Prompt {
         instructions: vec!["Be brief.".into()],
-        items,
+        items: items.into_iter().map(Arc::new).collect(),
         tools: vec![tool("bash", r#"{"type":"object"}"#)],
         output_schema: None,
     };

@@ -122,7 +122,12 @@ pub(crate) fn failed((outcome, _): (ModelOutcome, Arc<Deltas>)) -> ModelFailure 
 }
 
 pub(crate) fn prompt(items: Vec<PromptItem>) -> Prompt {
-    Prompt { instructions: Vec::new(), items, tools: Vec::new(), output_schema: None }
+    Prompt {
+        instructions: Vec::new(),
+        items: items.into_iter().map(Arc::new).collect(),
+        tools: Vec::new(),
+        output_schema: None,
+    }
 }
 
 /// A prompt of one message.
@@ -139,7 +144,7 @@ pub(crate) fn model(provider: &str, model: &str) -> ModelRef {
 }
 
 pub(crate) fn assistant(model: ModelRef, parts: Vec<OutputPart>) -> PromptItem {
-    PromptItem::Assistant(Candidate { parts, finish: FinishReason::Stop, usage: None, model, window: None })
+    PromptItem::Assistant(Candidate { parts, finish: FinishReason::Stop, usage: None, size: None, model, window: None })
 }
 
 /// Reasoning with what its provider wants back.

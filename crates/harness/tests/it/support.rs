@@ -151,6 +151,7 @@ fn outcome(parts: Vec<OutputPart>) -> ModelOutcome {
         finish: FinishReason::Stop,
         usage: None,
         model: ModelRef { provider: "fixture".to_owned(), model: "fixture".to_owned() },
+        size: None,
         window: None,
     })
 }

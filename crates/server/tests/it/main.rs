@@ -4,6 +4,7 @@
 
 mod bad_input;
 mod client;
+mod deadline;
 mod events;
 mod listener;
 mod matrix;

@@ -96,6 +96,11 @@ impl World {
     }
 
     pub(crate) async fn with(limits: Limits) -> Self {
+        Self::running(Arc::new(Idle), SchedulerConfig::default(), limits).await
+    }
+
+    /// A server whose turns this harness runs.
+    pub(crate) async fn running(harness: Arc<dyn Harness>, config: SchedulerConfig, limits: Limits) -> Self {
         let home = tempfile::tempdir().expect("a folder");
         let url = format!("sqlite:{}", home.path().join("test.db").display()).parse().expect("a URL");
         let db = Arc::new(Db::open(&url, &Default::default()).await.expect("a database"));
@@ -119,7 +124,7 @@ impl World {
         let live = Live::default();
         let committer = Committer::new(store.clone(), live.clone());
         let worker = WorkerId::from_trusted("worker-test-1-00000000");
-        let scheduler = Scheduler::new(committer, Arc::new(Idle), worker, SchedulerConfig::default());
+        let scheduler = Scheduler::new(committer, harness, worker, config);
         let app = App::new(Parts {
             store: store.clone(),
             live: live.clone(),

@@ -70,8 +70,22 @@ fn candidate() -> impl Strategy<Value = Candidate> {
         FinishReason::Other,
     ];
     let window = any::<(i64, i64)>().prop_map(|(context, output)| Window { context, output });
-    (vec(part(), 0..4), select(finish.to_vec()), option::of(usage()), model(), option::of(window))
-        .prop_map(|(parts, finish, usage, model, window)| Candidate { parts, finish, usage, model, window })
+    (
+        vec(part(), 0..4),
+        select(finish.to_vec()),
+        option::of(usage()),
+        option::of(any::<i64>()),
+        model(),
+        option::of(window),
+    )
+        .prop_map(|(parts, finish, usage, size, model, window)| Candidate {
+            parts,
+            finish,
+            usage,
+            size,
+            model,
+            window,
+        })
 }
 
 fn tool_outcome() -> impl Strategy<Value = ToolOutcome> {
@@ -183,6 +197,7 @@ fn entries_look_like_this() {
             finish: FinishReason::ToolCalls,
             usage: Some(Usage { input: 1, total: 1, ..Usage::default() }),
             model: ModelRef { provider: "p".to_owned(), model: "m".to_owned() },
+            size: Some(2),
             window: None,
         },
     };
@@ -190,7 +205,7 @@ fn entries_look_like_this() {
         r#"{"type":"candidate","invocationId":"i","candidate":{"parts":[{"type":"text","text":"\ud800"},"#,
         r#"{"type":"tool-call","callId":"c","name":"bash","input":"{\"command\": \"ls\"}"}],"#,
         r#""finishReason":"tool-calls","model":{"provider":"p","model":"m"},"#,
-        r#""usage":{"input":1,"output":0,"cached":0,"cacheWrite":0,"reasoning":0,"total":1}}}"#,
+        r#""usage":{"input":1,"output":0,"cached":0,"cacheWrite":0,"reasoning":0,"total":1},"size":2}}"#,
     );
     assert_eq!(entry_to_value(&entry).to_json().as_str(), expected);
 }

@@ -142,7 +142,7 @@ pub(super) fn messages<'a>(target: &Target<'a>, dialect: &Dialect) -> Vec<Messag
         false => Message::System { content },
     });
     let mut messages: Vec<_> = system.into_iter().collect();
-    for item in &prompt.items {
+    for item in prompt.items() {
         match item {
             PromptItem::User(parts) => {
                 if dialect.answer_after_results && matches!(messages.last(), Some(Message::Tool { .. })) {

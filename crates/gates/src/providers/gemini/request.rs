@@ -170,7 +170,7 @@ impl<'a> Part<'a> {
 
 fn contents<'a>(target: &Target<'a>) -> Vec<Content<'a>> {
     let content = |role, parts| Content { role: Some(role), parts };
-    let contents = target.call.prompt.items.iter().map(|item| match item {
+    let contents = target.call.prompt.items().map(|item| match item {
         PromptItem::User(parts) => content(Role::User, user(parts)),
         PromptItem::Assistant(candidate) => content(Role::Model, assistant(candidate, target)),
         PromptItem::ToolResults(results) => content(Role::User, results.iter().map(tool_result).collect()),

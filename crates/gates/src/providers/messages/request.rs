@@ -155,7 +155,7 @@ impl<'a> Tool<'a> {
 
 fn messages<'a>(target: &Target<'a>) -> Vec<Message<'a>> {
     let mut messages: Vec<Message<'a>> = Vec::new();
-    for item in &target.call.prompt.items {
+    for item in target.call.prompt.items() {
         let (role, content) = match item {
             PromptItem::User(parts) => (Role::User, user(parts)),
             PromptItem::Assistant(candidate) => (Role::Assistant, assistant(candidate, target)),

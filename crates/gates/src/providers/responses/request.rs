@@ -130,7 +130,7 @@ impl<'a> Tool<'a> {
 
 fn input<'a>(target: &Target<'a>) -> Vec<Item<'a>> {
     let mut items = Vec::new();
-    for item in &target.call.prompt.items {
+    for item in target.call.prompt.items() {
         match item {
             PromptItem::User(parts) => {
                 let content = parts.iter().map(user).collect();
