@@ -4,6 +4,7 @@
 
 mod access;
 mod agent;
+mod budget;
 mod command;
 mod effect;
 mod error;
@@ -14,6 +15,7 @@ mod queue;
 mod session;
 mod session_list;
 mod tenant;
+mod usage;
 mod workspace;
 
 use std::sync::Arc;
@@ -33,6 +35,7 @@ pub use nylorun_domain as domain;
 pub use nylorun_store::{Effects, SessionPlace, StoredEvent};
 pub use session_list::{SessionQuery, SessionsFound};
 pub use tenant::Checks;
+pub use usage::{CallPlace, CallsFound, Exported, LedgerPlace, SessionUsage, UsageOf};
 
 /// What the use cases work with.
 pub struct Parts {

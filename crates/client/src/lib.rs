@@ -23,6 +23,7 @@ mod session;
 mod sse;
 mod tenant;
 mod text;
+mod usage;
 
 pub use agent::{Agent, SavedAgent};
 pub use client::Client;
@@ -40,3 +41,4 @@ pub use session::{
 };
 pub use sse::{FrameTooLarge, MAX_FRAME_CHARS};
 pub use tenant::{Counts, KeyPut, KeyView, Seed, SeedAnswer, TenantClient, TenantStatus};
+pub use usage::{Budget, ModelCall, ModelCallExport, ModelCallPage, SessionUsage, TenantUsage, UsageQuery};

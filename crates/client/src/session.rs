@@ -12,6 +12,7 @@ use crate::error::Error;
 use crate::event::HistoryPage;
 use crate::follow::{Events, Follow};
 use crate::http::{Call, Http};
+use crate::usage::{ModelCallPage, SessionUsage};
 
 /// What a session is opened with.
 #[derive(Clone, Debug, PartialEq)]
@@ -349,6 +350,30 @@ impl Session {
     /// As every request: [`Error`].
     pub async fn manifest(&self) -> Result<Map<String, Value>, Error> {
         self.http.json(&Call::get(&["v1", "sessions", &self.id, "manifest"])).await
+    }
+
+    /// What the session's model calls used, or those of one of its turns: `GET /v1/sessions/{id}/usage`.
+    ///
+    /// # Errors
+    /// 403 for a caller that is no application as itself.
+    pub async fn usage(&self, turn_id: Option<&str>) -> Result<SessionUsage, Error> {
+        self.http.json(&Call::get(&["v1", "sessions", &self.id, "usage"]).query("turnId", turn_id)).await
+    }
+
+    /// A page of the session's model calls, the oldest first, or of those of one of its turns:
+    /// `GET /v1/sessions/{id}/calls/model` (api 1.10).
+    ///
+    /// # Errors
+    /// 400 `cursor_mismatch` when the turn is another than that of the page before.
+    pub async fn model_calls(
+        &self,
+        turn_id: Option<&str>,
+        cursor: Option<&str>,
+        limit: Option<u16>,
+    ) -> Result<ModelCallPage, Error> {
+        let segments = ["v1", "sessions", &self.id, "calls", "model"];
+        let call = Call::get(&segments).query("turnId", turn_id).query("cursor", cursor);
+        self.http.json(&call.query("limit", limit.map(|limit| limit.to_string()))).await
     }
 
     /// Follows the session's events, live and through lost connections.

@@ -12,6 +12,7 @@ use crate::health::Health;
 use crate::http::{Call, Http};
 use crate::key::Key;
 use crate::model::{ModelChoice, ModelView, ProviderModels, ProviderView, SetModel};
+use crate::usage::{Budget, BudgetList, ModelCallExport, TenantUsage, UsageQuery};
 
 /// A connection to a server's Management API. Cheap to clone; clones share connections.
 #[derive(Clone)]
@@ -196,6 +197,47 @@ impl TenantClient {
         }
         let list: List = self.http.json(&Call::get(&["v1", "tenant", "models"])).await?;
         Ok(list.providers)
+    }
+
+    /// What the tenant, an agent or a turn spent on model calls: `GET /v1/tenant/usage`.
+    ///
+    /// # Errors
+    /// 400 `query_invalid` for an id that is missing or has no place.
+    pub async fn usage(&self, query: &UsageQuery) -> Result<TenantUsage, Error> {
+        let call = Call::get(&["v1", "tenant", "usage"])
+            .query("scope", query.scope.as_deref())
+            .query("id", query.id.as_deref())
+            .query("period", query.period.as_deref());
+        self.http.json(&call).await
+    }
+
+    /// The next model calls of the whole tenant: `GET /v1/tenant/calls/model`. Going on with `next` until `caught_up`,
+    /// now and later, misses none.
+    ///
+    /// # Errors
+    /// 400 `cursor_invalid` for an `after` that is no `next`.
+    pub async fn export_model_calls(&self, after: Option<&str>, limit: Option<u16>) -> Result<ModelCallExport, Error> {
+        let call = Call::get(&["v1", "tenant", "calls", "model"]).query("after", after);
+        self.http.json(&call.query("limit", limit.map(|limit| limit.to_string()))).await
+    }
+
+    /// All budgets: `GET /v1/tenant/budgets`.
+    ///
+    /// # Errors
+    /// As every request: [`Error`].
+    pub async fn budgets(&self) -> Result<Vec<Budget>, Error> {
+        let list: BudgetList = self.http.json(&Call::get(&["v1", "tenant", "budgets"])).await?;
+        Ok(list.budgets)
+    }
+
+    /// Replaces all budgets: `PUT /v1/tenant/budgets`.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] with every problem of the budgets ([`crate::Refusal::problems`]).
+    pub async fn set_budgets(&self, budgets: &[Budget]) -> Result<Vec<Budget>, Error> {
+        let body = json!({"requestId": request_id()?, "budgets": budgets});
+        let list: BudgetList = self.http.json(&Call::put(&["v1", "tenant", "budgets"], body)).await?;
+        Ok(list.budgets)
     }
 
     /// The workspace settings with the probes of each backend: `GET /v1/tenant/sandbox` (api 3.6).

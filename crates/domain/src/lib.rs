@@ -2,6 +2,7 @@
 //!
 //! Modules stand in reading order.
 
+pub mod budget;
 pub mod caller;
 pub mod change;
 pub mod check;
@@ -21,6 +22,7 @@ pub mod queue;
 pub mod sandbox;
 pub mod segment;
 pub mod session;
+pub mod spending;
 pub mod time;
 pub mod tool;
 pub mod transcript;

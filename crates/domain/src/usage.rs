@@ -46,3 +46,18 @@ pub enum Repetition {
     /// An earlier one was cut off by a crash; both are billed and counted.
     Duplicate,
 }
+
+/// What several model calls used together (api 2.3).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct UsageTotals {
+    /// Calls that reached an end, those that failed and those whose turn was cancelled included.
+    pub calls: i64,
+    /// Those among them that repeated one that a crash cut off.
+    pub duplicates: i64,
+    /// Those of which the provider reported no tokens.
+    pub unreported: i64,
+    /// Those whose tokens are known and whose price is not.
+    pub unpriced: i64,
+    /// Tokens, and the cost of all calls whose price is known.
+    pub used: Usage,
+}

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use nylorun_domain::json::Json;
 use nylorun_ports::BoxFuture;
 use nylorun_ports::model_vault::{ModelPut, ModelVault};
-use nylorun_ports::models::{KeysError, ModelAccess, ModelKeys, ProviderAccess};
-use nylorun_store::{FIXTURE_MODEL, ProviderRow, SealedColumns, Store};
+use nylorun_ports::models::{KeysError, ModelAccess, ModelKeys, ModelTerms, ProviderAccess};
+use nylorun_store::{ModelSettings, ProviderRow, SealedColumns, Store};
 
 use crate::kek::Kek;
 use crate::sealed::{binding, open};
@@ -24,10 +24,16 @@ impl ModelSecrets {
         Self { kek, store, now }
     }
 
-    async fn read(&self) -> Result<ModelAccess, KeysError> {
-        if self.store.setting_get(FIXTURE_MODEL).await.map_err(unavailable)?.is_some() {
-            return Ok(ModelAccess::Fixture);
-        }
+    async fn read(&self) -> Result<ModelTerms, KeysError> {
+        let ModelSettings { fixture, budget_changes } = self.store.model_settings().await.map_err(unavailable)?;
+        let access = match fixture {
+            Some(_) => ModelAccess::Fixture,
+            None => self.read_provider().await?,
+        };
+        Ok(ModelTerms { access, budgets: budget_changes })
+    }
+
+    async fn read_provider(&self) -> Result<ModelAccess, KeysError> {
         let Some(row) = self.store.provider_active().await.map_err(unavailable)? else { return Ok(ModelAccess::None) };
         let key = open(&self.kek, self.store.tenant(), &row).map_err(|_| KeysError::Unreadable)?;
         Ok(ModelAccess::Provider(ProviderAccess {
@@ -66,7 +72,7 @@ fn unavailable(error: impl std::fmt::Display) -> KeysError {
 }
 
 impl ModelKeys for ModelSecrets {
-    fn access(&self) -> BoxFuture<'_, Result<ModelAccess, KeysError>> {
+    fn terms(&self) -> BoxFuture<'_, Result<ModelTerms, KeysError>> {
         Box::pin(self.read())
     }
 }

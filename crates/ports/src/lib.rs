@@ -5,6 +5,7 @@
 
 pub mod abort;
 pub mod backends;
+pub mod budgets;
 pub mod crossings;
 pub mod http_tools;
 pub mod model_vault;

@@ -8,6 +8,7 @@ use nylorun_domain::model::{ModelOutcome, Prompt};
 
 use crate::BoxFuture;
 use crate::abort::Abort;
+use crate::budgets::BudgetsVersion;
 use crate::secret::Secret;
 
 /// One model call. Who asks comes from the run, never from the prompt.
@@ -57,6 +58,15 @@ pub trait ModelGate: Send + Sync {
     ) -> BoxFuture<'a, Option<ModelOutcome>>;
 }
 
+/// What a call needs of the tenant's settings, read at once.
+#[derive(Clone, Debug)]
+pub struct ModelTerms {
+    /// Who answers.
+    pub access: ModelAccess,
+    /// Which budgets hold.
+    pub budgets: BudgetsVersion,
+}
+
 /// What the tenant chose to answer its model calls.
 #[derive(Clone, Debug)]
 pub enum ModelAccess {
@@ -86,7 +96,7 @@ pub struct ProviderAccess {
 /// Opens the tenant's model key. Read for every call and never cached, so that a new key works at the next one.
 pub trait ModelKeys: Send + Sync {
     /// The tenant's choice, with its key opened.
-    fn access(&self) -> BoxFuture<'_, Result<ModelAccess, KeysError>>;
+    fn terms(&self) -> BoxFuture<'_, Result<ModelTerms, KeysError>>;
 }
 
 /// Why a key could not be opened.

@@ -14,6 +14,7 @@ use nylorun_wire::body::Body;
 use nylorun_wire::code::Code;
 use nylorun_wire::cursor::CursorError;
 use nylorun_wire::error::Rejection;
+use nylorun_wire::schema::Schema;
 
 use crate::Server;
 use crate::path::Query;
@@ -83,7 +84,7 @@ impl AsHeader for &'static str {
 /// A path's parameters by name, percent-decoded.
 pub(crate) type Params = Vec<(&'static str, String)>;
 
-/// Most elements of a page (api 1.10).
+/// Most elements of a page, unless the route says otherwise (api 1.10).
 pub(crate) const MAX_LIMIT: i64 = 200;
 
 /// What a query parameter that names something must be.
@@ -150,11 +151,16 @@ impl Call {
         read(given).map(Some).ok_or_else(wrong)
     }
 
-    /// The size of the page that is asked for, 1 to [`MAX_LIMIT`].
+    /// The size of the page that is asked for, within what the route declares.
     pub(crate) fn limit(&self) -> Result<Option<usize>, Rejection> {
-        self.read_query("limit", "a whole number from 1 to 200", |text| {
+        let declared = self.route.query.iter().find(|param| param.name == "limit");
+        let most = match declared.map(|param| param.schema) {
+            Some(Schema::Integer { max, .. }) => max,
+            Some(_) | None => MAX_LIMIT,
+        };
+        self.read_query("limit", &format!("a whole number from 1 to {most}"), |text| {
             let digits = text.bytes().all(|byte| byte.is_ascii_digit());
-            let limit = text.parse::<i64>().ok().filter(|limit| digits && (1..=MAX_LIMIT).contains(limit));
+            let limit = text.parse::<i64>().ok().filter(|limit| digits && (1..=most).contains(limit));
             limit.and_then(|limit| usize::try_from(limit).ok())
         })
     }
@@ -193,7 +199,7 @@ pub(crate) fn parse_id<T>(
 const MAX_SHOWN: usize = 64;
 
 /// A query parameter that is not what the route takes: `400 query_invalid`.
-fn invalid_query(name: &str, message: String) -> Rejection {
+pub(crate) fn invalid_query(name: &str, message: String) -> Rejection {
     let path = Value::Array(vec![Value::from(name)]);
     Rejection::new(400, Code::QueryInvalid, message).with_details(Value::object([("path", path)]))
 }

@@ -7,6 +7,7 @@ pub mod db;
 mod migrate;
 
 mod agent;
+mod budget;
 mod checkpoint;
 mod command;
 mod crossing;
@@ -19,15 +20,18 @@ mod session;
 mod session_list;
 mod tenant;
 mod usage;
+mod usage_reads;
 mod wake;
 mod workspace;
 
 use std::sync::Arc;
 
+use db::Dialect;
 use nylorun_domain::id::TenantId;
 use nylorun_wire::event::UnreadableEvent;
 
 pub use agent::AgentRow;
+pub use budget::ModelSettings;
 pub use crossing::{CrossingRow, TURN_NOT_HELD};
 pub use db::{Counts, Db, DbError, OpenError, WriteError};
 pub use event::StoredEvent;
@@ -35,6 +39,7 @@ pub use migrate::schema_version;
 pub use session::STALE_SESSION;
 pub use session_list::{Effects, ListedSession, SessionFilter, SessionPage, SessionPlace};
 pub use tenant::{NO_PROVIDER, NewTenant, PrincipalRow, ProviderRow, SealedColumns, TENANT_CREATED_AT, TENANT_NAME};
+pub use usage_reads::{ExportedCall, SpendOf};
 
 /// The setting that makes the fixture model answer, `true`.
 pub const FIXTURE_MODEL: &str = "model.fixture";
@@ -69,11 +74,12 @@ impl Store {
     }
 }
 
-/// Every SQL text of this crate, for the test that prepares each on both databases. Multi-row inserts stand for one and
-/// for three rows.
-pub fn all_sql() -> Vec<String> {
+/// Every SQL text of this crate as this database speaks it, for the test that prepares each on both. Multi-row inserts
+/// stand for one and for three rows.
+pub fn all_sql(dialect: Dialect) -> Vec<String> {
     let fixed = [
         agent::SQL,
+        budget::SQL,
         checkpoint::SQL,
         command::SQL,
         crossing::SQL,
@@ -89,6 +95,12 @@ pub fn all_sql() -> Vec<String> {
     ];
     let multi_row = [1, 3]
         .into_iter()
-        .flat_map(|rows| [effect::insert_sql(rows), event::insert_sql(rows), usage::insert_sql(rows)]);
-    fixed.into_iter().flatten().map(|sql| (*sql).to_owned()).chain(multi_row).collect()
+        .flat_map(|rows| [
+            budget::insert_sql(rows),
+            effect::insert_sql(rows),
+            event::insert_sql(rows),
+            usage::insert_sql(rows, dialect),
+        ]);
+    let reads = usage_reads::sql(dialect);
+    fixed.into_iter().flatten().copied().chain(reads).map(str::to_owned).chain(multi_row).collect()
 }

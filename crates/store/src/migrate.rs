@@ -58,6 +58,12 @@ const MIGRATIONS: &[Migration] = &[
         sqlite: include_str!("../migrations/sqlite/0006_queue.sql"),
         postgres: include_str!("../migrations/postgres/0006_queue.sql"),
     },
+    Migration {
+        version: 7,
+        name: "usage_reads",
+        sqlite: include_str!("../migrations/sqlite/0007_usage_reads.sql"),
+        postgres: include_str!("../migrations/postgres/0007_usage_reads.sql"),
+    },
 ];
 
 /// The newest schema version that this build knows.

@@ -10,7 +10,7 @@ use nylorun_domain::session::{SandboxSource, Session, Status};
 use nylorun_domain::time::Millis;
 use nylorun_domain::workspace::WorkspaceSpec;
 
-use crate::db::{DbError, Guard, Row, Statement, Val};
+use crate::db::{DbError, Dialect, Guard, Row, Statement, Val};
 use crate::{
     Store, StoreError, StoredEvent, WriteError, agent, checkpoint, command, direct_call, effect, event, params, queue,
     usage, wake, workspace,
@@ -76,13 +76,13 @@ impl Store {
     /// Answers the events as they are stored: each is encoded once, and followers share it.
     pub async fn session_commit(&self, change: &SessionChange) -> Result<Vec<Arc<StoredEvent>>, WriteError> {
         let events: Vec<_> = change.events.iter().map(|event| Arc::new(StoredEvent::of(event, &self.tenant))).collect();
-        self.db.write(statements(change, &events)).await?;
+        self.db.write(statements(change, &events, self.db.dialect())).await?;
         Ok(events)
     }
 }
 
 /// The row first: on PostgreSQL its lock orders everything else that writes to the session.
-fn statements(change: &SessionChange, events: &[Arc<StoredEvent>]) -> Vec<Statement> {
+fn statements(change: &SessionChange, events: &[Arc<StoredEvent>], dialect: Dialect) -> Vec<Statement> {
     let id = &change.session.id;
     let mut statements = vec![Statement::one(UPDATE, update_params(change), STALE_SESSION)];
     statements.extend(change.command.iter().map(|record| command::insert(id, record)));
@@ -91,7 +91,7 @@ fn statements(change: &SessionChange, events: &[Arc<StoredEvent>]) -> Vec<Statem
     statements.extend(checkpoint::apply(id, &change.checkpoint));
     statements.extend(queue::apply(id, &change.queue));
     statements.extend(wake::apply(id, &change.wake));
-    statements.extend(usage::insert(&change.usage));
+    statements.extend(usage::insert(&change.usage, dialect));
     statements.extend(change.workspaces.iter().map(workspace::upsert));
     statements.extend(change.direct_calls.iter().map(|call| direct_call::apply(id, call)));
     statements

@@ -5,6 +5,7 @@
 
 mod advance;
 mod begun;
+mod budgets;
 mod clock;
 mod committer;
 mod core;
@@ -18,6 +19,7 @@ mod sweep;
 mod transcripts;
 mod workspace_log;
 
+pub use budgets::StoreBudgets;
 pub use clock::{fresh_key, now, stamp, ulid, uuid};
 pub use committer::{CommitError, Committer, Updated};
 pub use crossing_log::StoreCrossings;

@@ -2,14 +2,14 @@
 //!
 //! An event's cursor is base64url of `<sessionId>:<seq>`, split at its last colon. A history page's cursor begins with
 //! `h1.` and carries, before the same text, a digest of what the page was bound to: tenant, session and agent filter.
-//! A list's cursor is base64url of JSON: `{version: 1, binding, key: [time of creation, id]}`.
+//! A list's cursor is base64url of JSON: `{version: 1, binding, key: [place, id]}`, the place being the time of creation
+//! or what else the list is ordered by.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use nylorun_domain::hash::sha256_hex;
 use nylorun_domain::id::{SessionId, TenantId};
 use nylorun_domain::json::{Value, parse};
-use nylorun_domain::time::Millis;
 
 /// Longest cursor that is looked at, in bytes.
 pub const MAX_CURSOR_LEN: usize = 4096;
@@ -69,11 +69,11 @@ impl ListBinding<'_> {
     }
 }
 
-/// Where a list goes on: after the element that was created then and has this id.
+/// Where a list goes on: after the element of this place and id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListKey {
-    /// When it was created.
-    pub created_at: Millis,
+    /// What the list is ordered by, such as the time of creation in milliseconds.
+    pub place: i64,
     /// Its id.
     pub id: String,
 }
@@ -112,7 +112,7 @@ pub fn list(binding: &ListBinding<'_>, key: &ListKey) -> String {
     let cursor = Value::object([
         ("version", Value::from(LIST_VERSION)),
         ("binding", Value::from(binding.digest())),
-        ("key", Value::from(vec![Value::from(key.created_at.0), Value::from(key.id.as_str())])),
+        ("key", Value::from(vec![Value::from(key.place), Value::from(key.id.as_str())])),
     ]);
     URL_SAFE_NO_PAD.encode(cursor.to_json().as_str())
 }
@@ -125,12 +125,12 @@ pub fn read_list(cursor: &str, binding: &ListBinding<'_>) -> Result<ListKey, Cur
         return Err(CursorError::Malformed);
     }
     let bound_to = text(cursor.get("binding"))?;
-    let Some([created_at, id]) = cursor.get("key").and_then(Value::as_array) else {
+    let Some([place, id]) = cursor.get("key").and_then(Value::as_array) else {
         return Err(CursorError::Malformed);
     };
-    let created_at = Millis(created_at.as_i64().ok_or(CursorError::Malformed)?);
+    let place = place.as_i64().ok_or(CursorError::Malformed)?;
     let id = text(Some(id))?;
-    if bound_to == binding.digest() { Ok(ListKey { created_at, id }) } else { Err(CursorError::Mismatch) }
+    if bound_to == binding.digest() { Ok(ListKey { place, id }) } else { Err(CursorError::Mismatch) }
 }
 
 fn decode(base64: &str) -> Result<String, CursorError> {
@@ -157,8 +157,7 @@ fn place_in(text: &str, session: &SessionId) -> Result<i64, CursorError> {
 mod tests {
     use base64::Engine as _;
     use nylorun_domain::id::{SessionId, TenantId};
-    use nylorun_domain::time::Millis;
-
+    
     use super::{
         Binding, CursorError, ListBinding, ListKey, URL_SAFE_NO_PAD, event, history, list, read, read_history,
         read_list,
@@ -191,7 +190,7 @@ mod tests {
         let binding =
             ListBinding { tenant: &tenant, route: "/v1/sessions", filters: &[("status", "idle"), ("agentId", "a")] };
         for id in ["s", "\"\\", "a/b \u{e9}\u{1f600}"] {
-            let key = ListKey { created_at: Millis(1_750_000_000_000), id: id.to_owned() };
+            let key = ListKey { place: 1_750_000_000_000, id: id.to_owned() };
             let cursor = list(&binding, &key);
             assert!(cursor.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_')), "{cursor}");
             let turned = ListBinding { filters: &[("agentId", "a"), ("status", "idle")], ..binding };

@@ -5,6 +5,7 @@
 
 pub mod agent;
 pub mod body;
+pub mod budget;
 pub mod candidate;
 pub mod checkpoint;
 pub mod code;
@@ -25,5 +26,6 @@ pub mod schema;
 pub mod session;
 pub mod tenant;
 pub mod transcript;
+pub mod usage;
 pub mod workspace;
 mod writer;

@@ -21,6 +21,8 @@ pub const FEATURES: &[&str] = &[
     // Optional ones that work in full.
     "tenant-fixture-model",
     "subject-headers",
+    "session-reads",
+    "calls-export",
     // Beyond the existing implementation.
     "message-deltas",
 ];

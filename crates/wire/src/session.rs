@@ -290,7 +290,7 @@ fn push_text(members: &mut Vec<(&'static str, Value)>, name: &'static str, text:
     }
 }
 
-fn text_or_null(text: Option<&str>) -> Value {
+pub(crate) fn text_or_null(text: Option<&str>) -> Value {
     text.map_or(Value::Null, Value::from)
 }
 

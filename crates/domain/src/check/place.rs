@@ -171,6 +171,15 @@ impl<'a> Place<'a> {
         found
     }
 
+    /// A number that a double holds.
+    pub fn number(self) -> Option<f64> {
+        let value = self.value.as_f64().filter(|number| number.is_finite());
+        if value.is_none() {
+            self.wrong_type("number");
+        }
+        value
+    }
+
     /// `true` or `false`.
     pub fn boolean(self) -> Option<bool> {
         let value = self.value.as_bool();

@@ -39,6 +39,19 @@ impl Number {
         self.0.parse().unwrap_or(f64::NAN)
     }
 
+    /// So many billionths, written as a decimal number without needless zeros: `1.5` for 1,500,000,000. Exact.
+    pub fn from_billionths(billionths: i64) -> Self {
+        const ONE: u64 = 1_000_000_000;
+        let sign = if billionths < 0 { "-" } else { "" };
+        let size = billionths.unsigned_abs();
+        let (whole, part) = (size / ONE, size % ONE);
+        let decimals = format!("{part:09}");
+        match decimals.trim_end_matches('0') {
+            "" => Self(format!("{sign}{whole}").into()),
+            decimals => Self(format!("{sign}{whole}.{decimals}").into()),
+        }
+    }
+
     /// The number as an integer that a double holds exactly, also when it is written `1.0` or `1e3`.
     pub fn as_i64(&self) -> Option<i64> {
         const MAX_SAFE: f64 = 9_007_199_254_740_991.0;
@@ -85,6 +98,11 @@ impl Value {
     /// The integer, when this is a whole number that a double holds exactly.
     pub fn as_i64(&self) -> Option<i64> {
         if let Self::Number(number) = self { number.as_i64() } else { None }
+    }
+
+    /// The nearest double, when this is a number; infinite when out of range.
+    pub fn as_f64(&self) -> Option<f64> {
+        if let Self::Number(number) = self { Some(number.as_f64()) } else { None }
     }
 
     /// The elements, when this is an array.
@@ -179,4 +197,24 @@ pub fn quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     write_json_string(text, &mut out);
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Number;
+
+    #[test]
+    fn billionths_are_printed_exactly() {
+        for (billionths, text) in [
+            (0, "0"),
+            (1, "0.000000001"),
+            (1_500_000_000, "1.5"),
+            (-20_000_000, "-0.02"),
+            (3_000_000_000, "3"),
+            (i64::MAX, "9223372036.854775807"),
+            (i64::MIN, "-9223372036.854775808"),
+        ] {
+            assert_eq!(Number::from_billionths(billionths).as_raw(), text);
+        }
+    }
 }

@@ -1,8 +1,9 @@
 //! Effects without an outcome: which of them may have happened, and how the journal and the record say so.
 
 use crate::change::{EffectChange, EffectRow, SessionChange, Stamp};
-use crate::effect::{EffectStatus, RunsAt, may_have_changed, may_run_again};
+use crate::effect::{EffectKind, EffectStatus, RunsAt, may_have_changed, may_run_again};
 use crate::event::{Payload, Source};
+use crate::usage::{Completed, Repetition, UsageRow};
 
 impl EffectRow {
     /// Whether this effect may simply run again when its answer was lost.
@@ -48,8 +49,27 @@ pub(super) fn abandon<'a>(
             EffectStatus::Invoking if effect.may_have_changed() => doubt(change, effect, message, stamp),
             EffectStatus::Invoking | EffectStatus::Queued | EffectStatus::Pending => {
                 change.effects.push(EffectChange::Cancel { id: effect.id.clone() });
+                let row = cut_off_call(change, effect, stamp);
+                change.usage.extend(row);
             }
             EffectStatus::Completed | EffectStatus::Uncertain | EffectStatus::Cancelled => {}
         }
     }
+}
+
+/// The ledger's row of a model call that its turn's end cut off: it may have been paid for, and nobody knows how much.
+fn cut_off_call(change: &SessionChange, effect: &EffectRow, stamp: &Stamp<'_>) -> Option<UsageRow> {
+    let was_sent = effect.kind == EffectKind::Model && effect.status == EffectStatus::Invoking;
+    was_sent.then(|| UsageRow {
+        id: (stamp.uuid)(),
+        effect_id: effect.id.clone(),
+        session_id: effect.session_id.clone(),
+        turn_id: effect.turn_id.clone(),
+        agent_id: change.session.agent_id.clone(),
+        model: None,
+        completed: Completed::Failed,
+        repetition: Repetition::First,
+        usage: None,
+        at: stamp.now,
+    })
 }

@@ -8,7 +8,7 @@ use crate::checkpoint::Wait;
 use crate::effect::{Effect, EffectOutcome, EffectRequest, EffectStatus};
 use crate::event::{Payload, Source};
 use crate::id::{EffectId, TurnId};
-use crate::model::ModelOutcome;
+use crate::model::{ModelFailureCode, ModelOutcome};
 use crate::queue::QueuedMessage;
 use crate::segment::{EffectReport, EffectResult, IntentAnswer, Next, TurnEnd};
 use crate::usage::{Completed, Repetition, UsageRow};
@@ -154,7 +154,9 @@ impl Step {
             Keep::Nothing => None,
         };
         self.change.effects.push(EffectChange::Complete { id: row.id.clone(), outcome: kept });
-        if let EffectOutcome::Model(model) | EffectOutcome::Summary { outcome: model, .. } = &outcome {
+        if let EffectOutcome::Model(model) | EffectOutcome::Summary { outcome: model, .. } = &outcome
+            && was_made(model)
+        {
             let usage = self.usage(turn, &row, model, stamp);
             self.change.usage.push(usage);
         }
@@ -251,6 +253,14 @@ impl Step {
             outcome: None,
             error: None,
         }
+    }
+}
+
+/// Whether a call was made at all: one that a budget refused is none, and stands in no bill.
+fn was_made(outcome: &ModelOutcome) -> bool {
+    match outcome {
+        ModelOutcome::Completed(_) => true,
+        ModelOutcome::Failed(failure) => failure.code != ModelFailureCode::BudgetExhausted,
     }
 }
 

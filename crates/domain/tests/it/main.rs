@@ -1,6 +1,7 @@
 //! Tests of the domain's documents: JSON, strict reading, manifests.
 #![expect(clippy::expect_used, clippy::panic, reason = "a helper of a test fails by panicking, as the test does")]
 
+mod budget;
 mod check;
 mod direct_call;
 mod json;

@@ -6,10 +6,14 @@ mod retry;
 use std::sync::Arc;
 use std::time::Duration;
 
+use nylorun_domain::budget::Exhausted;
 use nylorun_domain::model::{Candidate, ModelFailure, ModelFailureCode, ModelOutcome, ModelRef, Usage};
 use nylorun_ports::BoxFuture;
 use nylorun_ports::abort::Abort;
-use nylorun_ports::models::{DeltaSink, KeysError, ModelAccess, ModelCall, ModelGate, ModelKeys, ProviderAccess};
+use nylorun_ports::budgets::{Admission, Budgets};
+use nylorun_ports::models::{
+    DeltaSink, KeysError, ModelAccess, ModelCall, ModelGate, ModelKeys, ModelTerms, ProviderAccess,
+};
 
 use crate::catalogue::{CUSTOM, Catalogue};
 use crate::failure::{Fault, With};
@@ -47,28 +51,40 @@ impl Default for CallSettings {
 /// The model gate. Keys are read for each call, and live no longer than it.
 pub struct Models {
     keys: Arc<dyn ModelKeys>,
+    budgets: Arc<dyn Budgets>,
     outbound: Arc<Outbound>,
     catalogue: Arc<Catalogue>,
     settings: CallSettings,
 }
 
 impl Models {
-    /// A gate that opens keys with `keys` and calls out through `outbound`.
+    /// A gate that opens keys with `keys`, asks `budgets` before each call, and calls out through `outbound`.
     pub fn new(
         keys: Arc<dyn ModelKeys>,
+        budgets: Arc<dyn Budgets>,
         outbound: Arc<Outbound>,
         catalogue: Arc<Catalogue>,
         settings: CallSettings,
     ) -> Self {
-        Self { keys, outbound, catalogue, settings }
+        Self { keys, budgets, outbound, catalogue, settings }
     }
 
     async fn answer(&self, call: &ModelCall, deltas: Arc<dyn DeltaSink>, abort: Abort) -> Option<ModelOutcome> {
-        match self.keys.access().await {
-            Ok(ModelAccess::Fixture) => Fixture.call(call, deltas, abort).await,
-            Ok(ModelAccess::Provider(access)) => Some(self.ask(call, &access, deltas).await),
-            Ok(ModelAccess::None) => Some(failed(Fault::new(ModelFailureCode::Auth, NO_MODEL), None)),
-            Err(error) => Some(failed(unopened(&error), None)),
+        let ModelTerms { access, budgets } = match self.keys.terms().await {
+            Ok(terms) => terms,
+            Err(error) => return Some(failed(unopened(&error), None)),
+        };
+        if matches!(access, ModelAccess::None) {
+            return Some(failed(Fault::new(ModelFailureCode::Auth, NO_MODEL), None));
+        }
+        let _pass = match self.budgets.admit(call, &budgets).await {
+            Admission::Granted(pass) => pass,
+            Admission::Refused(exhausted) => return Some(refused(call, &exhausted)),
+        };
+        match access {
+            ModelAccess::Fixture => Fixture.call(call, deltas, abort).await,
+            ModelAccess::Provider(access) => Some(self.ask(call, &access, deltas).await),
+            ModelAccess::None => None,
         }
     }
 
@@ -182,6 +198,13 @@ fn log_failure(call: &ModelCall, access: &ProviderAccess, attempt: u32, fault: &
         }
         None => tracing::warn!(session, turn, provider, model, attempt, code, "model call failed"),
     }
+}
+
+/// A call that is not made, for a budget's sake. Trying again does not help, so nobody should.
+fn refused(call: &ModelCall, exhausted: &Exhausted) -> ModelOutcome {
+    let (session, turn, agent) = (call.session_id.as_str(), call.turn_id.as_str(), call.agent_id.as_str());
+    tracing::warn!(session, turn, agent, reason = %exhausted, "a budget refused a model call");
+    failed(Fault::new(ModelFailureCode::BudgetExhausted, exhausted.to_string()), None)
 }
 
 const NO_MODEL: &str = "No model is chosen yet: `nylorun model set PROVIDER/MODEL` chooses one.";

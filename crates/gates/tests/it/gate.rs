@@ -1,16 +1,23 @@
 //! The model gate: routing, retries, watchdogs, abort, and what becomes of the key.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
+use nylorun_domain::budget::{BudgetScope, Exhausted, Measure};
 use nylorun_domain::json::Text;
 use nylorun_domain::model::{ModelFailure, ModelFailureCode, ModelOutcome};
 use nylorun_gates::CallSettings;
+use nylorun_ports::BoxFuture;
 use nylorun_ports::abort::{Abort, AbortKind, abort_pair};
-use nylorun_ports::models::{KeysError, ModelAccess, ModelGate};
+use nylorun_ports::budgets::{Admission, Budgets, BudgetsVersion, Pass};
+use nylorun_ports::models::{KeysError, ModelAccess, ModelCall, ModelGate};
 use nylorun_testkit::provider::{ProviderStub, Reply, chat};
 use serde_json::json;
 
-use crate::support::{CANARY, Deltas, access, ask, ask_as, call, completed, failed, fast, gate, hello, model};
+use crate::support::{
+    CANARY, Deltas, access, ask, ask_as, call, completed, failed, fast, gate, gate_within, hello, model,
+};
 
 async fn answer_of(access: Result<ModelAccess, KeysError>) -> ModelOutcome {
     gate(access, fast()).call(&call(hello()), Deltas::new(), Abort::never()).await.unwrap()
@@ -205,4 +212,68 @@ async fn a_key_that_is_echoed_is_taken_out_and_debug_shows_none() {
     let failure = failed(ask_as(bad, hello()).await);
     assert_eq!(failure.code, ModelFailureCode::Auth);
     assert!(!format!("{failure:?}").contains("canary"));
+}
+
+/// Refuses every call, or counts those that are in flight.
+#[derive(Clone)]
+struct Counting {
+    refuses: bool,
+    in_flight: Arc<AtomicI64>,
+}
+
+impl Budgets for Counting {
+    fn admit<'a>(&'a self, _: &'a ModelCall, _: &'a BudgetsVersion) -> BoxFuture<'a, Admission> {
+        let in_flight = Arc::clone(&self.in_flight);
+        let exhausted = Exhausted {
+            scope: BudgetScope::Turn,
+            measure: Measure::Tokens,
+            limit: 1,
+            spent: 2,
+            in_flight: 0,
+            anew_at: None,
+        };
+        Box::pin(async move {
+            if self.refuses {
+                return Admission::Refused(exhausted);
+            }
+            in_flight.fetch_add(1, Ordering::SeqCst);
+            Admission::Granted(Pass::counted(move || drop(in_flight.fetch_sub(1, Ordering::SeqCst))))
+        })
+    }
+}
+
+#[tokio::test]
+async fn a_budget_that_is_used_up_refuses_the_call_before_it_is_made() {
+    let stub = ProviderStub::start().await.unwrap();
+    stub.then(chat::text(&["never"]));
+    let budgets = Counting { refuses: true, in_flight: Arc::default() };
+    for choice in [ModelAccess::Fixture, ModelAccess::Provider(access(&stub, "custom", "m"))] {
+        let gate = gate_within(Ok(choice), Arc::new(budgets.clone()), fast());
+        let outcome = gate.call(&call(hello()), Deltas::new(), Abort::never()).await.unwrap();
+        let failure = failed((outcome, Deltas::new()));
+        assert_eq!((failure.code, failure.retryable, stub.count()), (ModelFailureCode::BudgetExhausted, false, 0));
+        assert!(failure.message.starts_with("The budget of a turn is used up: 2 of 1 tokens."), "{failure:?}");
+    }
+    let gate = gate_within(Ok(ModelAccess::None), Arc::new(budgets), fast());
+    let outcome = gate.call(&call(hello()), Deltas::new(), Abort::never()).await.unwrap();
+    assert_eq!(failed((outcome, Deltas::new())).code, ModelFailureCode::Auth, "nothing would have been called");
+}
+
+#[tokio::test]
+async fn a_call_is_in_flight_until_it_ended_or_was_aborted() {
+    let stub = ProviderStub::start().await.unwrap();
+    stub.then(chat::text(&["a"]).hang_after(2)).then(chat::text(&["ok"]));
+    let budgets = Counting { refuses: false, in_flight: Arc::default() };
+    let in_flight = Arc::clone(&budgets.in_flight);
+    let gate = gate_within(Ok(ModelAccess::Provider(access(&stub, "custom", "m"))), Arc::new(budgets), fast());
+    let (handle, abort) = abort_pair();
+    let asked = call(hello());
+    let (outcome, ()) = tokio::join!(gate.call(&asked, Deltas::new(), abort), async {
+        stub.wait_for(1).await;
+        assert_eq!(in_flight.load(Ordering::SeqCst), 1);
+        handle.abort(AbortKind::Cancel);
+    });
+    assert_eq!((outcome, in_flight.load(Ordering::SeqCst)), (None, 0));
+    gate.call(&asked, Deltas::new(), Abort::never()).await.unwrap();
+    assert_eq!(in_flight.load(Ordering::SeqCst), 0);
 }

@@ -16,8 +16,9 @@ use nylorun_gates::outbound::{Outbound, PrivateTargets};
 use nylorun_gates::{CallSettings, Models};
 use nylorun_ports::BoxFuture;
 use nylorun_ports::abort::Abort;
+use nylorun_ports::budgets::{Admission, Budgets, BudgetsVersion, Pass};
 use nylorun_ports::models::{
-    Delta, DeltaSink, KeysError, ModelAccess, ModelCall, ModelGate, ModelKeys, ProviderAccess,
+    Delta, DeltaSink, KeysError, ModelAccess, ModelCall, ModelGate, ModelKeys, ModelTerms, ProviderAccess,
 };
 use nylorun_ports::secret::Secret;
 use nylorun_testkit::provider::ProviderStub;
@@ -54,9 +55,18 @@ impl DeltaSink for Deltas {
 pub(crate) struct Keys(pub(crate) Result<ModelAccess, KeysError>);
 
 impl ModelKeys for Keys {
-    fn access(&self) -> BoxFuture<'_, Result<ModelAccess, KeysError>> {
-        let answer = self.0.clone();
+    fn terms(&self) -> BoxFuture<'_, Result<ModelTerms, KeysError>> {
+        let answer = self.0.clone().map(|access| ModelTerms { access, budgets: None });
         Box::pin(async move { answer })
+    }
+}
+
+/// What no budget limits.
+pub(crate) struct NoBudgets;
+
+impl Budgets for NoBudgets {
+    fn admit<'a>(&'a self, _: &'a ModelCall, _: &'a BudgetsVersion) -> BoxFuture<'a, Admission> {
+        Box::pin(async { Admission::Granted(Pass::uncounted()) })
     }
 }
 
@@ -66,8 +76,17 @@ pub(crate) fn fast() -> CallSettings {
 }
 
 pub(crate) fn gate(access: Result<ModelAccess, KeysError>, settings: CallSettings) -> Models {
+    gate_within(access, Arc::new(NoBudgets), settings)
+}
+
+/// A gate with these budgets.
+pub(crate) fn gate_within(
+    access: Result<ModelAccess, KeysError>,
+    budgets: Arc<dyn Budgets>,
+    settings: CallSettings,
+) -> Models {
     let outbound = Arc::new(Outbound::new(PrivateTargets::Allow));
-    Models::new(Arc::new(Keys(access)), outbound, Arc::new(Catalogue::load(None).unwrap()), settings)
+    Models::new(Arc::new(Keys(access)), budgets, outbound, Arc::new(Catalogue::load(None).unwrap()), settings)
 }
 
 pub(crate) fn access(stub: &ProviderStub, name: &str, model: &str) -> ProviderAccess {

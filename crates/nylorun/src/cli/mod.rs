@@ -5,6 +5,7 @@
 
 mod agent;
 mod args;
+mod budget;
 mod chat;
 mod completions;
 mod connect;
@@ -21,6 +22,7 @@ mod session;
 pub(crate) mod show;
 mod status;
 pub(crate) mod term;
+mod usage;
 
 use std::process::ExitCode;
 
@@ -97,6 +99,16 @@ Examples:
   nylorun model fixture                          try without a model
   nylorun model list";
 
+const BUDGET_EXAMPLES: &str = "\
+Examples:
+  nylorun budget set tenant --period month --usd 100
+  nylorun budget set agent --id support --period day --usd 5 --tokens 2000000
+  nylorun budget set turn --usd 0.50
+  nylorun budget list
+  nylorun budget rm turn
+
+What was spent: `nylorun usage`.";
+
 const SECRETS_EXAMPLES: &str = "\
 Examples:
   nylorun secrets list
@@ -119,6 +131,11 @@ pub(crate) enum ClientCommand {
     /// Choose the model that all agents use
     #[command(subcommand, after_help = MODEL_EXAMPLES)]
     Model(model::ModelCommand),
+    /// Say what model calls used and cost
+    Usage(usage::UsageArgs),
+    /// Limit what model calls may cost
+    #[command(subcommand, after_help = BUDGET_EXAMPLES)]
+    Budget(budget::BudgetCommand),
     /// List the sealed secrets, and discard those that cannot be opened any more
     #[command(subcommand, after_help = SECRETS_EXAMPLES)]
     Secrets(secrets::SecretsCommand),
@@ -144,6 +161,8 @@ pub(crate) fn run(command: ClientCommand) -> Result<(), Failure> {
             ClientCommand::Session(command) => session::run(command).await,
             ClientCommand::Key(command) => key::run(command).await,
             ClientCommand::Model(command) => model::run(command).await,
+            ClientCommand::Usage(args) => usage::run(args).await,
+            ClientCommand::Budget(command) => budget::run(command).await,
             ClientCommand::Secrets(command) => secrets::run(command).await,
             ClientCommand::Status(args) => status::run(args).await,
             ClientCommand::Doctor(args) => doctor::run(args).await,

@@ -20,7 +20,7 @@ use nylorun_server::{ServerConfig, Stage, StageHandle, Stages, loopback_hosts, s
 use nylorun_store::db::{DatabaseUrl, DbOptions, HomeLock, OlderSchema, WorkerLock};
 use nylorun_store::{Db, NewTenant, Store};
 use nylorun_turns::{
-    Committer, Live, Maintenance, Scheduler, SchedulerConfig, StoreCrossings, StoreWorkspaceLog, fresh_key, now,
+    Committer, Live, Maintenance, Scheduler, SchedulerConfig, StoreBudgets, StoreCrossings, StoreWorkspaceLog, fresh_key, now,
     run_sweeps, ulid,
 };
 use nylorun_wire::model::CatalogueProvider;
@@ -78,7 +78,7 @@ impl Runtime {
         let crossings = Arc::new(StoreCrossings::new(store.clone()));
         let http_tools =
             HttpToolGate::new(Outbound::new(config.private_targets), Arc::<StoreCrossings>::clone(&crossings));
-        let models = models(config, &secrets, &catalogue);
+        let models = models(config, &secrets, store.clone(), &catalogue);
         let harness = InProcess::new(Arc::new(models), Arc::new(workspaces.clone()), Arc::new(http_tools.clone()));
         let worker = WorkerId::from_trusted(format!("worker-{host_id}-{}-{}", std::process::id(), &fresh_key()[..8]));
         let scheduler = Scheduler::new(committer, Arc::new(harness), worker, scheduler_config(config));
@@ -262,7 +262,10 @@ async fn open_tenant(db: &Arc<Db>, config: &Config) -> Result<Store, Failure> {
         name: config.tenant_name.clone().unwrap_or_else(|| "default".to_owned()),
         created_at: now(),
     };
-    Store::open(Arc::clone(db), &fresh).await.map_err(|error| Failure::new(format!("cannot open the tenant: {error}")))
+    let failed = |error| Failure::new(format!("cannot open the tenant: {error}"));
+    let store = Store::open(Arc::clone(db), &fresh).await.map_err(failed)?;
+    store.usage_prepare().await.map_err(failed)?;
+    Ok(store)
 }
 
 fn listen_failure(listen: SocketAddr, error: &std::io::Error) -> Failure {
@@ -291,9 +294,10 @@ fn workspace_manager(
     Ok(WorkspaceManager::new(manager, Arc::new(StoreWorkspaceLog::new(committer.clone()))))
 }
 
-fn models(config: &Config, secrets: &Arc<ModelSecrets>, catalogue: &Arc<Catalogue>) -> Models {
+fn models(config: &Config, secrets: &Arc<ModelSecrets>, store: Store, catalogue: &Arc<Catalogue>) -> Models {
     Models::new(
         Arc::<ModelSecrets>::clone(secrets),
+        Arc::new(StoreBudgets::new(store)),
         Arc::new(Outbound::new(config.private_targets)),
         Arc::clone(catalogue),
         CallSettings::default(),

@@ -195,12 +195,28 @@ impl Maker<'_> {
         let invalid = || expect(400, Code::QueryInvalid, Message::Some);
         let names: Vec<_> = self.route.query.iter().map(|param| param.name).collect();
         if names.contains(&"limit") {
-            for wrong in ["0", "201", "-1", "1.5", "ten", "", "%2b5"] {
+            for wrong in ["0", &self.above_limit(), "-1", "1.5", "ten", "", "%2b5"] {
                 push(&format!("limit={wrong}"), invalid());
             }
             push("limit=1&limit=2", invalid());
-            push("limit=5&cursor=czow", expect(400, Code::CursorInvalid, Message::Exactly("Invalid cursor")));
-            push("limit=5&cursor=h1.czow", expect(400, Code::CursorInvalid, Message::Exactly("Invalid cursor")));
+            let cursor = if names.contains(&"after") { "after" } else { "cursor" };
+            for wrong in ["czow", "h1.czow"] {
+                let refused = expect(400, Code::CursorInvalid, Message::Exactly("Invalid cursor"));
+                push(&format!("limit=5&{cursor}={wrong}"), refused);
+            }
+        }
+        for (name, wrong) in [("turnId", "a%00"), ("scope", "session"), ("period", "year"), ("id", "a")] {
+            if names.contains(&name) {
+                push(&format!("{name}={wrong}&{name}={wrong}"), invalid());
+                push(&format!("{name}={wrong}"), invalid());
+            }
+        }
+        if names.contains(&"scope") || names.contains(&"turnId") || names.contains(&"after") {
+            push("colour=red", invalid());
+        }
+        if names.contains(&"scope") {
+            push("scope=agent", invalid());
+            push("scope=turn", invalid());
         }
         for switch in ["deltas", "uncertain"].into_iter().filter(|name| names.contains(name)) {
             push(&format!("{switch}=yes"), invalid());
@@ -215,7 +231,7 @@ impl Maker<'_> {
             push("agentId=", invalid());
             push("agentId=a&agentId=b", invalid());
             self.list_queries(&mut cases);
-        } else if names.contains(&"cursor") {
+        } else if names.contains(&"deltas") || names.contains(&"agent") {
             let beyond = cursor::event(&SessionId::from_trusted(self.world.session_id.as_str()), i64::MAX);
             for wrong in ["", "%00", "!!", "c3g", &self.world.foreign_cursor, &beyond] {
                 let refused = expect(400, Code::RequestRejected, Message::Exactly("Invalid cursor"));
@@ -225,6 +241,15 @@ impl Maker<'_> {
             cases.push(self.sound("a bad Last-Event-ID", refused).with("last-event-id", "!!"));
         }
         cases
+    }
+
+    /// One more than a page of this route may hold.
+    fn above_limit(&self) -> String {
+        let limit = self.route.query.iter().find(|param| param.name == "limit").map(|param| param.schema);
+        match limit {
+            Some(Schema::Integer { max, .. }) => (max + 1).to_string(),
+            Some(_) | None => "201".to_owned(),
+        }
     }
 
     /// What a page of a list refuses beside the limit.

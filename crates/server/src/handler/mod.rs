@@ -9,6 +9,7 @@ pub(crate) mod model;
 pub(crate) mod session;
 pub(crate) mod session_list;
 pub(crate) mod tenant;
+pub(crate) mod usage;
 pub(crate) mod workspace;
 
 use nylorun_app::Error;

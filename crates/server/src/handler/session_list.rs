@@ -4,6 +4,7 @@ use nylorun_app::{Effects, SessionPlace, SessionQuery};
 use nylorun_domain::grammar::is_sandbox_id;
 use nylorun_domain::id::{AgentId, SessionId, UserId};
 use nylorun_domain::session::Status;
+use nylorun_domain::time::Millis;
 use nylorun_wire::cursor::{self, ListBinding, ListKey};
 use nylorun_wire::error::Rejection;
 use nylorun_wire::session;
@@ -43,7 +44,7 @@ async fn page(call: &Call, limit: usize) -> Result<Reply, Rejection> {
     let place = call.given("cursor")?.map(|cursor| read_place(cursor, &binding)).transpose()?;
     let found = call.server.app.session_page(&call.caller, query, place.as_ref(), limit).await.map_err(refused)?;
     let next = found.next.map(|SessionPlace { created_at, id }| {
-        cursor::list(&binding, &ListKey { created_at, id: id.as_str().to_owned() })
+        cursor::list(&binding, &ListKey { place: created_at.0, id: id.as_str().to_owned() })
     });
     Ok(Reply::ok(&session::page(&found.sessions, next.as_deref())))
 }
@@ -69,5 +70,5 @@ fn one_of_statuses() -> String {
 fn read_place(cursor: &str, binding: &ListBinding<'_>) -> Result<SessionPlace, Rejection> {
     let key = cursor::read_list(cursor, binding).map_err(bad_page_cursor)?;
     let id = SessionId::parse(&key.id).map_err(|_| bad_page_cursor(cursor::CursorError::Malformed))?;
-    Ok(SessionPlace { created_at: key.created_at, id })
+    Ok(SessionPlace { created_at: Millis(key.place), id })
 }

@@ -75,6 +75,8 @@ fn the_table_is_that_of_the_specification() {
         ("DELETE", "/v1/sessions/{id}/queue/{messageId}", Audience::Runtime, "sessions:own"),
         ("GET", "/v1/sessions/{id}/events", Audience::Runtime, "sessions:own"),
         ("GET", "/v1/sessions/{id}/items", Audience::Runtime, "sessions:own"),
+        ("GET", "/v1/sessions/{id}/usage", Audience::RuntimeAlone, ""),
+        ("GET", "/v1/sessions/{id}/calls/model", Audience::RuntimeAlone, ""),
         ("POST", "/v1/sessions/{id}/sandbox/{tool}", Audience::RuntimeAlone, ""),
         ("POST", "/v1/sessions/{id}/effects/{effectId}/settle", Audience::RuntimeAlone, ""),
         ("GET", "/v1/me", Audience::Everyone, "agents:read agents:write sessions:own sandboxes:write"),
@@ -88,6 +90,10 @@ fn the_table_is_that_of_the_specification() {
         ("GET", "/v1/tenant/model", Audience::Management, ""),
         ("PUT", "/v1/tenant/model", Audience::Management, ""),
         ("PUT", "/v1/tenant/model/selection", Audience::Management, ""),
+        ("GET", "/v1/tenant/usage", Audience::Management, ""),
+        ("GET", "/v1/tenant/budgets", Audience::Management, ""),
+        ("PUT", "/v1/tenant/budgets", Audience::Management, ""),
+        ("GET", "/v1/tenant/calls/model", Audience::Management, ""),
     ];
     let declared: Vec<_> = ROUTES
         .iter()

@@ -55,8 +55,8 @@ async fn both_schemas_are_the_same() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_statement_can_be_prepared() {
-    let statements = all_sql();
     for test in each().await {
+        let statements = all_sql(test.db.dialect());
         assert_eq!(test.db.prepare_all(&statements).await, vec![]);
     }
 }

@@ -98,6 +98,11 @@ pub(crate) async fn client(test: &TestDb) -> Client {
     client
 }
 
+/// Runs SQL on this connection.
+pub(crate) async fn batch_on(client: &Client, sql: &str) {
+    client.batch_execute(sql).await.unwrap();
+}
+
 /// Runs SQL on a connection of its own.
 pub(crate) async fn batch(config: &Config, sql: &str) {
     let (client, driver) = config.connect(NoTls).await.unwrap();

@@ -17,3 +17,4 @@ mod db_sqlite;
 mod db_support;
 mod db_write;
 mod session_list;
+mod usage;

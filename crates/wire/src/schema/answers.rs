@@ -1,6 +1,7 @@
 //! The schemas of answers, for the OpenAPI documents and for the tests that hold the server to them.
 
-use super::{COUNT, Member, Schema, TEXT, list_of, open, optional, required, strict};
+use super::bodies::{LIMIT_TOKENS, LIMIT_USD, PERIOD};
+use super::{COUNT, Least, Member, Schema, TEXT, list_of, open, optional, required, strict};
 
 const NULLABLE_TEXT: Schema = Schema::Nullable(&TEXT);
 const OBJECTS: Schema = list_of(&Schema::AnyObject);
@@ -162,6 +163,95 @@ pub const HISTORY: Schema = Schema::Object(&open(&[
     required("cursor", NULLABLE_TEXT),
     optional("tail", Schema::Bool),
 ]));
+
+const COST: Schema = Schema::Number(Least::Zero);
+
+/// What a session or one of its turns used (api 2.3).
+pub const SESSION_USAGE: Schema = Schema::Object(&open(&[
+    required("sessionId", TEXT),
+    required("turnId", NULLABLE_TEXT),
+    required("asOf", TEXT),
+    required("inputTokens", COUNT),
+    required("outputTokens", COUNT),
+    required("totalTokens", COUNT),
+    required("cachedTokens", COUNT),
+    required("cacheWriteTokens", COUNT),
+    required("reasoningTokens", COUNT),
+    required("costUsd", COST),
+    required("calls", COUNT),
+    required("duplicates", COUNT),
+    required("unpricedCalls", COUNT),
+    required("unreportedCalls", COUNT),
+    required("unknownQualityCalls", COUNT),
+]));
+
+const MODEL_CALL: Schema = Schema::Object(&open(&[
+    required("id", TEXT),
+    required("sessionId", TEXT),
+    required("turnId", TEXT),
+    required("agentId", TEXT),
+    required("provider", NULLABLE_TEXT),
+    required("model", NULLABLE_TEXT),
+    required("at", TEXT),
+    required("outcome", Schema::Words(&["completed", "failed"])),
+    required("usage", Schema::Nullable(&CALL_USAGE)),
+]));
+
+const CALL_USAGE: Schema = Schema::Object(&open(&[
+    required("inputTokens", COUNT),
+    required("outputTokens", COUNT),
+    required("totalTokens", COUNT),
+    required("cachedTokens", COUNT),
+    required("cacheWriteTokens", COUNT),
+    required("reasoningTokens", COUNT),
+    required("costUsd", COST),
+    required("duplicate", Schema::Bool),
+    required("tokensReported", Schema::Nullable(&Schema::Bool)),
+    required("costKnown", Schema::Nullable(&Schema::Bool)),
+]));
+
+/// A page of a session's model calls (api 1.10).
+pub const SESSION_CALLS: Schema = Schema::Object(&open(&[
+    required("calls", list_of(&MODEL_CALL)),
+    required("nextCursor", NULLABLE_TEXT),
+    required("asOf", TEXT),
+]));
+
+/// A page of the tenant's export of model calls (api 1.10).
+pub const EXPORTED_CALLS: Schema = Schema::Object(&open(&[
+    required("calls", list_of(&MODEL_CALL)),
+    required("next", TEXT),
+    required("caughtUp", Schema::Bool),
+    required("asOf", TEXT),
+]));
+
+/// What the tenant, an agent or a turn spent (api 3).
+pub const TENANT_USAGE: Schema = Schema::Object(&open(&[
+    required("scope", USAGE_SCOPE),
+    optional("id", TEXT),
+    required("period", USAGE_PERIOD),
+    optional("since", TEXT),
+    required("calls", COUNT),
+    required("tokens", COUNT),
+    required("costUsd", COST),
+]));
+
+/// Whose usage is told.
+pub const USAGE_SCOPE: Schema = Schema::Words(&["tenant", "agent", "turn"]);
+/// Of which time.
+pub const USAGE_PERIOD: Schema = Schema::Words(&["day", "month", "total"]);
+
+/// The budgets (api 3.2).
+pub const BUDGETS: Schema = Schema::Object(&open(&[required("budgets", list_of(&BUDGET))]));
+
+const BUDGET: Schema = Schema::Tagged {
+    tag: "scope",
+    cases: &[
+        ("tenant", open(&[required("period", PERIOD), LIMIT_USD, LIMIT_TOKENS])),
+        ("agent", open(&[required("id", TEXT), required("period", PERIOD), LIMIT_USD, LIMIT_TOKENS])),
+        ("turn", open(&[LIMIT_USD, LIMIT_TOKENS])),
+    ],
+};
 
 /// What a workspace tool gave.
 pub const TOOL_OUTCOME: Schema = Schema::Tagged {

@@ -1,10 +1,11 @@
 //! The schemas of request bodies, by resource (api 2, 3; decisions, Settling).
 
 use super::{
-    Alternative, Claim, Constant, DURATION, HOST_PATTERN, HTTP_URL, ID, IDEMPOTENCY_KEY, MAX_SAFE, Member, Others,
+    Alternative, Claim, Constant, DURATION, HOST_PATTERN, HTTP_URL, ID, IDEMPOTENCY_KEY, Least, MAX_SAFE, Member, Others,
     PLAIN, PROVIDER, SANDBOX_ID, SIZE, Schema, Shape, TEXT, list_of, optional, required, strict,
 };
 use super::{CONTENT, COUNT};
+use nylorun_domain::budget::MAX_BUDGETS;
 
 /// `PUT /v1/agents/{agentId}`
 pub const SAVE_AGENT: Schema = Schema::Object(&strict(&[
@@ -153,6 +154,25 @@ pub const SELECT_MODEL: Schema = Schema::Object(&strict(&[
     optional("baseUrl", HTTP_URL),
 ]));
 
+/// `PUT /v1/tenant/budgets`
+pub const PUT_BUDGETS: Schema = Schema::Object(&strict(&[
+    optional("requestId", ID),
+    required("budgets", Schema::Array { of: &BUDGET, min: 0, max: MAX_BUDGETS }),
+]));
+
+const BUDGET: Schema = Schema::Tagged {
+    tag: "scope",
+    cases: &[
+        ("tenant", strict(&[required("period", PERIOD), LIMIT_USD, LIMIT_TOKENS])),
+        ("agent", strict(&[required("id", ID), required("period", PERIOD), LIMIT_USD, LIMIT_TOKENS])),
+        ("turn", strict(&[LIMIT_USD, LIMIT_TOKENS])),
+    ],
+};
+
+pub(super) const PERIOD: Schema = Schema::Words(&["day", "month"]);
+pub(super) const LIMIT_USD: Member = optional("limitUsd", Schema::Number(Least::AboveZero));
+pub(super) const LIMIT_TOKENS: Member = optional("limitTokens", Schema::Integer { min: 1, max: MAX_SAFE });
+
 /// `PUT /v1/tenant/config/seed`
 pub const SEED: Schema = Schema::Object(&strict(&[
     required("requestId", ID),
@@ -219,9 +239,9 @@ mod tests {
     use nylorun_domain::json::Json;
 
     use super::super::{bad_samples, sample};
-    use super::{COMMAND, OPEN_SESSION, PUT_MODEL, SAVE_AGENT, SEED, SELECT_MODEL, SETTLE, Schema};
+    use super::{COMMAND, OPEN_SESSION, PUT_BUDGETS, PUT_MODEL, SAVE_AGENT, SEED, SELECT_MODEL, SETTLE, Schema};
 
-    const ALL: [(&str, Schema); 7] = [
+    const ALL: [(&str, Schema); 8] = [
         ("SAVE_AGENT", SAVE_AGENT),
         ("OPEN_SESSION", OPEN_SESSION),
         ("COMMAND", COMMAND),
@@ -229,6 +249,7 @@ mod tests {
         ("PUT_MODEL", PUT_MODEL),
         ("SELECT_MODEL", SELECT_MODEL),
         ("SEED", SEED),
+        ("PUT_BUDGETS", PUT_BUDGETS),
     ];
 
     #[test]

@@ -3,7 +3,7 @@
 use nylorun_domain::check::{self, Object, Place, ProblemCode, Problems, TextRule};
 use nylorun_domain::json::{Value, quoted};
 
-use super::{Alternative, Claim, Constant, Format, Member, Need, Others, Schema, Shape};
+use super::{Alternative, Claim, Constant, Format, Least, Member, Need, Others, Schema, Shape};
 
 impl Schema {
     /// Checks `value`.
@@ -23,6 +23,7 @@ impl Schema {
             Self::Bool => drop(place.boolean()),
             Self::Constant(constant) => check_constant(*constant, place),
             Self::Integer { min, max } => drop(place.integer(*min..=*max)),
+            Self::Number(least) => check_number(*least, place),
             Self::Text { min, max, format } => check_text(*min, *max, *format, place),
             Self::Words(words) => check_words(words, place),
             Self::Array { of, min, max } => drop(place.list_of(*min..=*max, |item| {
@@ -81,6 +82,19 @@ impl Member {
 fn check_constant(constant: Constant, place: Place<'_>) {
     if place.value().as_bool() != Some(constant.value()) {
         place.problem(ProblemCode::InvalidValue, format!("Invalid input: expected {}", constant.value()));
+    }
+}
+
+fn check_number(least: Least, place: Place<'_>) {
+    let Some(number) = place.number() else { return };
+    match least {
+        Least::Zero if number < 0.0 => {
+            place.problem(ProblemCode::TooSmall, "Too small: expected number to be >=0");
+        }
+        Least::AboveZero if number <= 0.0 => {
+            place.problem(ProblemCode::TooSmall, "Too small: expected number to be >0");
+        }
+        Least::Zero | Least::AboveZero => {}
     }
 }
 

@@ -29,6 +29,8 @@ pub enum Schema {
         /// The largest.
         max: i64,
     },
+    /// A number, with or without decimals.
+    Number(Least),
     /// A string; lengths are in UTF-16 units.
     Text {
         /// The fewest characters.
@@ -66,6 +68,15 @@ pub enum Schema {
     FirstOf(&'static [Alternative]),
     /// `null`, or this.
     Nullable(&'static Schema),
+}
+
+/// How small a number may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Least {
+    /// 0 or more.
+    Zero,
+    /// Above 0.
+    AboveZero,
 }
 
 /// A boolean that stands alone.

@@ -2,7 +2,7 @@
 
 use nylorun_domain::json::Value;
 
-use super::{Alternative, MAX_SAFE, Member, Need, Others, Schema, Shape};
+use super::{Alternative, Least, MAX_SAFE, Member, Need, Others, Schema, Shape};
 
 type Members = Vec<(&'static str, Value)>;
 
@@ -14,6 +14,8 @@ impl Schema {
             Self::Bool => typed("boolean", vec![]),
             Self::Constant(constant) => Value::object([("const", Value::from(constant.value()))]),
             Self::Integer { min, max } => typed("integer", range(*min, *max)),
+            Self::Number(Least::Zero) => typed("number", vec![("minimum", Value::from(0))]),
+            Self::Number(Least::AboveZero) => typed("number", vec![("exclusiveMinimum", Value::from(0))]),
             Self::Text { min, max, format } => {
                 let mut members = bounds("minLength", *min, "maxLength", *max);
                 if let Some(pattern) = format.and_then(|format| format.pattern) {

@@ -1,9 +1,9 @@
 //! Values made from a schema: one that follows it, and many that do not. Tests send the second kind to every route.
 
 use nylorun_domain::check::{ProblemCode, Step};
-use nylorun_domain::json::{Text, Value};
+use nylorun_domain::json::{Number, Text, Value};
 
-use super::{Alternative, Claim, Member, Need, Others, Schema, Shape};
+use super::{Alternative, Claim, Least, Member, Need, Others, Schema, Shape};
 
 /// A value that breaks a schema in one place.
 #[derive(Clone, Debug)]
@@ -25,6 +25,7 @@ pub fn sample(schema: &Schema) -> Value {
         Schema::Bool => Value::from(true),
         Schema::Constant(constant) => Value::from(constant.value()),
         Schema::Integer { min, max } => Value::from((*min).clamp(*min, *max)),
+        Schema::Number(_) => Value::Number(Number::from_billionths(1_500_000_000)),
         Schema::Text { min, format, .. } => match format {
             Some(format) => Value::from(format.sample),
             None => Value::from("a".repeat((*min).max(1))),
@@ -61,6 +62,7 @@ pub fn bad_samples(schema: &Schema) -> Vec<BadSample> {
             vec![wrong("the other boolean", Value::from(!constant.value()), ProblemCode::InvalidValue)]
         }
         Schema::Integer { min, max } => bad_integers(*min, *max),
+        Schema::Number(least) => bad_numbers(*least),
         Schema::Text { min, max, format } => {
             let mut bad = bad_lengths(*min, *max);
             if let Some(format) = format {
@@ -97,6 +99,18 @@ fn bad_integers(min: i64, max: i64) -> Vec<BadSample> {
         bad.push(wrong("above the largest", Value::from(max + 1), ProblemCode::TooBig));
     }
     bad
+}
+
+fn bad_numbers(least: Least) -> Vec<BadSample> {
+    let small = match least {
+        Least::Zero => -1,
+        Least::AboveZero => 0,
+    };
+    vec![
+        wrong("a string for a number", Value::from("1.5"), ProblemCode::InvalidType),
+        wrong("null for a number", Value::Null, ProblemCode::InvalidType),
+        wrong("too small", Value::from(small), ProblemCode::TooSmall),
+    ]
 }
 
 fn bad_lengths(min: usize, max: usize) -> Vec<BadSample> {
