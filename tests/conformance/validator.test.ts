@@ -28,6 +28,7 @@ const ROWS: [Schema, unknown[], unknown[]][] = [
     [{ minLength: 2, maxLength: 3 }, ['ab', 'abc', '😀😀', 7], ['a', 'abcd']],
     [{ pattern: '^a+$' }, ['a', 'aa', 7], ['', 'b', 'ab']],
     [{ minimum: 1, maximum: 3 }, [1, 2.5, 3, 'x'], [0, 4]],
+    [{ exclusiveMinimum: 0 }, [1e-9, 2], [0, -1]],
     [{ items: { type: 'integer' } }, [[], [1, 2], 'x'], [[1, 'a']]],
     [{ minItems: 1, maxItems: 2 }, [[1], [1, 2], 'x'], [[], [1, 2, 3]]],
     [{ required: ['a'] }, [{ a: undefined }, { a: 1, b: 2 }, 'x'], [{}, { b: 1 }, Object.create({ a: 1 })]],

@@ -75,9 +75,10 @@ impl Sums {
         self.sums.get(key).copied()
     }
 
-    /// Keeps a sum of the rows below [`Sums::settled_below`], and drops those of periods that began before `oldest`.
-    pub fn put(&mut self, key: SumKey, spend: Spend, oldest: Millis) {
-        self.sums.retain(|known, _| known.since >= oldest);
+    /// Keeps a sum of the rows below [`Sums::settled_below`], and drops those of periods that began at none of these
+    /// times: they are over.
+    pub fn put(&mut self, key: SumKey, spend: Spend, begun: &[Millis]) {
+        self.sums.retain(|known, _| begun.contains(&known.since));
         self.sums.insert(key, spend);
     }
 

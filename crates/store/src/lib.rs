@@ -93,14 +93,9 @@ pub fn all_sql(dialect: Dialect) -> Vec<String> {
         wake::SQL,
         workspace::SQL,
     ];
-    let multi_row = [1, 3]
-        .into_iter()
-        .flat_map(|rows| [
-            budget::insert_sql(rows),
-            effect::insert_sql(rows),
-            event::insert_sql(rows),
-            usage::insert_sql(rows, dialect),
-        ]);
+    let multi_row = [1, 3].into_iter().flat_map(|rows| {
+        [budget::insert_sql(rows), effect::insert_sql(rows), event::insert_sql(rows), usage::insert_sql(rows, dialect)]
+    });
     let reads = usage_reads::sql(dialect);
     fixed.into_iter().flatten().copied().chain(reads).map(str::to_owned).chain(multi_row).collect()
 }

@@ -30,11 +30,7 @@ macro_rules! settled_below {
         "(SELECT COALESCE(MAX(place), 0) + 1 FROM model_usage)"
     };
     (postgres) => {
-        concat!(
-            "(CAST(CAST(pg_snapshot_xmin(pg_current_snapshot()) AS TEXT) AS BIGINT) + ",
-            base!(),
-            ")"
-        )
+        concat!("(CAST(CAST(pg_snapshot_xmin(pg_current_snapshot()) AS TEXT) AS BIGINT) + ", base!(), ")")
     };
 }
 pub(crate) use settled_below;

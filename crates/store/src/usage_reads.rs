@@ -57,17 +57,12 @@ macro_rules! calls {
         )
     };
 }
-const OF_SESSION: &str =
-    calls!("session_id = $1 AND (created_at, id) > ($2, $3) ORDER BY created_at, id LIMIT $4");
-const OF_TURN: &str = calls!(
-    "session_id || '' = $1 AND turn_id = $5 AND (created_at, id) > ($2, $3) ORDER BY created_at, id LIMIT $4"
-);
+const OF_SESSION: &str = calls!("session_id = $1 AND (created_at, id) > ($2, $3) ORDER BY created_at, id LIMIT $4");
+const OF_TURN: &str =
+    calls!("session_id || '' = $1 AND turn_id = $5 AND (created_at, id) > ($2, $3) ORDER BY created_at, id LIMIT $4");
 const EXPORT_SQLITE: &str = calls!("(place, id) > ($1, $2) ORDER BY place, id LIMIT $3");
-const EXPORT_POSTGRES: &str = calls!(concat!(
-    "(place, id) > ($1, $2) AND place < ",
-    settled_below!(postgres),
-    " ORDER BY place, id LIMIT $3"
-));
+const EXPORT_POSTGRES: &str =
+    calls!(concat!("(place, id) > ($1, $2) AND place < ", settled_below!(postgres), " ORDER BY place, id LIMIT $3"));
 
 macro_rules! tail {
     ($settled_below:expr) => {

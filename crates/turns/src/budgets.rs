@@ -110,7 +110,7 @@ impl StoreBudgets {
                 Some(sum) => sum,
                 None => {
                     let sum = self.store.usage_spend(&of, key.since, sums.settled_below()).await?;
-                    sums.put(key.clone(), sum, now.month_start());
+                    sums.put(key.clone(), sum, &[now.day_start(), now.month_start()]);
                     sum
                 }
             },

@@ -157,7 +157,7 @@ fn place_in(text: &str, session: &SessionId) -> Result<i64, CursorError> {
 mod tests {
     use base64::Engine as _;
     use nylorun_domain::id::{SessionId, TenantId};
-    
+
     use super::{
         Binding, CursorError, ListBinding, ListKey, URL_SAFE_NO_PAD, event, history, list, read, read_history,
         read_list,

@@ -65,6 +65,8 @@ const KEYWORDS: Record<string, (check: Check) => Problem[]> = {
     },
     minimum: ({ operand, value, path }) =>
         unless(!(isNumber(value) && value < operand), path, `less than ${operand}`),
+    exclusiveMinimum: ({ operand, value, path }) =>
+        unless(!(isNumber(value) && value <= operand), path, `not more than ${operand}`),
     maximum: ({ operand, value, path }) =>
         unless(!(isNumber(value) && value > operand), path, `more than ${operand}`),
 

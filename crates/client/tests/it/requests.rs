@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use nylorun_client::{
     Command, Effects, Environment, Error, Key, ModelAuth, ModelChoice, OpenSession, PROTOCOL, Seed, SessionFilter,
-    SessionStatus, SetModel, Settle, Settlement,
+    SessionStatus, SetModel, Settle, Settlement, UsageQuery,
 };
 use serde_json::{Value, json};
 
@@ -262,4 +262,35 @@ async fn sessions_with_unknown_outcomes_are_asked_for() {
     stub.client().sessions(&SessionFilter { effects: Effects::Uncertain, ..second_page_of_one() }).await.unwrap();
     let query = "limit=1&cursor=c%2B%2F%3D&agentId=a+b&status=paused&ownerUserId=o&uncertain=true";
     assert_eq!(last(&stub).0, format!("GET /v1/sessions?{query}"));
+}
+
+#[tokio::test]
+async fn usage_and_calls_are_asked_for_with_their_filters() {
+    let stub =
+        answering(200, json!({"calls": [], "nextCursor": null, "next": "n", "caughtUp": true, "asOf": "t"})).await;
+    let session = stub.client().session("s/1");
+    session.model_calls(Some("t 1"), Some("c"), Some(7)).await.unwrap();
+    assert_eq!(last(&stub).0, "GET /v1/sessions/s%2F1/calls/model?turnId=t+1&cursor=c&limit=7");
+    let page = stub.tenant().export_model_calls(Some("a"), None).await.unwrap();
+    assert_eq!((page.next.as_str(), page.caught_up), ("n", true));
+    assert_eq!(last(&stub).0, "GET /v1/tenant/calls/model?after=a");
+
+    let spent =
+        json!({"scope": "agent", "id": "a", "period": "day", "since": "t", "calls": 1, "tokens": 2, "costUsd": 0.5});
+    let stub = answering(200, spent.clone()).await;
+    let query = UsageQuery { scope: Some("agent".into()), id: Some("a".into()), period: Some("day".into()) };
+    let usage = stub.tenant().usage(&query).await.unwrap();
+    assert_eq!(serde_json::to_value(&usage).unwrap(), spent);
+    assert_eq!(last(&stub).0, "GET /v1/tenant/usage?scope=agent&id=a&period=day");
+}
+
+#[tokio::test]
+async fn budgets_are_put_as_they_are_read() {
+    let budgets =
+        json!([{"scope": "agent", "id": "a", "period": "day", "limitUsd": 0.5}, {"scope": "turn", "limitTokens": 9}]);
+    let stub = answering(200, json!({"budgets": budgets})).await;
+    let read = stub.tenant().budgets().await.unwrap();
+    assert_eq!(last(&stub).0, "GET /v1/tenant/budgets");
+    assert_eq!(stub.tenant().set_budgets(&read).await.unwrap(), read);
+    assert_eq!(last(&stub), ("PUT /v1/tenant/budgets".to_owned(), Some(json!({"budgets": budgets}))));
 }

@@ -158,7 +158,7 @@ proptest! {
             let loose = sums.take(Tail { rows: tail, settled_below: settled });
             if read == begun {
                 let below: Vec<_> = ledger.iter().filter(|row| row.place < sums.settled_below()).cloned().collect();
-                sums.put(key.clone(), total(&below), Millis(0));
+                sums.put(key.clone(), total(&below), &[key.since]);
             }
             if let Some(sum) = sums.get(&key) {
                 let seen = ledger.iter().filter(|row| row.place < sums.settled_below()).count();
@@ -184,7 +184,9 @@ fn row(number: usize, place: i64, agent: u8, at: i64, tokens: i64) -> TailRow {
 fn sums_of_older_periods_are_dropped() {
     let key = |since| SumKey { agent: None, since: Millis(since) };
     let mut sums = Sums::new(1);
-    sums.put(key(10), Spend::default(), Millis(0));
-    sums.put(key(20), Spend::default(), Millis(20));
-    assert_eq!((sums.get(&key(10)), sums.get(&key(20))), (None, Some(Spend::default())));
+    sums.put(key(0), Spend::default(), &[Millis(0)]);
+    sums.put(key(10), Spend::default(), &[Millis(0), Millis(10)]);
+    sums.put(key(20), Spend::default(), &[Millis(0), Millis(20)]);
+    let kept = [0, 10, 20].map(|since| sums.get(&key(since)).is_some());
+    assert_eq!(kept, [true, false, true]);
 }

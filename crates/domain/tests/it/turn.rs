@@ -7,7 +7,9 @@ use nylorun_domain::effect::{Effect, EffectOutcome, EffectRequest, EffectStatus,
 use nylorun_domain::event::Payload;
 use nylorun_domain::id::{AgentId, CallId, EffectId, InvocationId, SessionId, TurnId, UserId, WorkerId};
 use nylorun_domain::json::{Json, Text};
-use nylorun_domain::model::{Candidate, FinishReason, ModelOutcome, ModelRef, OutputPart, Prompt};
+use nylorun_domain::model::{
+    Candidate, FinishReason, ModelFailure, ModelFailureCode, ModelOutcome, ModelRef, OutputPart, Prompt,
+};
 use nylorun_domain::segment::{EffectReport, EffectResult, IntentAnswer, Next, TurnEnd, TurnOutput};
 use nylorun_domain::session::{Session, Status};
 use nylorun_domain::time::Millis;
@@ -17,7 +19,7 @@ use nylorun_domain::turn::{
     Beside, Cancel, CommandHead, Journal, Message, Owner, Refusal, SettleEffect, SettleOutcome, StepError, Take,
     WhenBusy, cancel, message, release, settle_effect, step, take,
 };
-use nylorun_domain::usage::Repetition;
+use nylorun_domain::usage::{Completed, Repetition, UsageRow};
 
 pub(crate) fn session(status: Status) -> Session {
     let is_active = !status.accepts_message();
@@ -277,6 +279,46 @@ fn a_cancel_doubts_only_what_may_have_changed_something() {
     assert_eq!(doubts(&change), Doubts { given_up: vec!["1", "2"], uncertain: vec!["3", "4"], named });
     assert!(change.events.iter().all(|event| event.turn_id == Some(turn())));
     assert_eq!(change.command.expect("it is remembered").seq, before.head + 2, "the cancel's own event");
+}
+
+#[test]
+fn a_model_call_that_the_turns_end_cut_off_is_in_the_ledger_without_usage() {
+    let before = session(Status::Running);
+    let rows = rows(&in_flight());
+    let cancelled = decide(|stamp| cancel(&before, &rows, Cancel { head: head("k"), reason: None }, stamp));
+    let end = TurnEnd::Failed { code: "turn.deadline".into(), message: "late".into() };
+    let output = Next::Output(TurnOutput { end, edits: vec![] });
+    let base = SessionChange::of(&before);
+    let failed = decide(|stamp| step(base, &turn(), &in_flight(), vec![], &output, &Beside::default(), stamp));
+    for change in [cancelled, failed.expect("an output").change] {
+        let expected = UsageRow {
+            id: change.usage[0].id.clone(),
+            effect_id: EffectId::from_trusted("1"),
+            session_id: before.id.clone(),
+            turn_id: turn(),
+            agent_id: before.agent_id.clone(),
+            model: None,
+            completed: Completed::Failed,
+            repetition: Repetition::First,
+            usage: None,
+            at: Millis(1_000),
+        };
+        assert_eq!(change.usage, [expected]);
+    }
+}
+
+#[test]
+fn a_call_that_a_budget_refused_is_not_in_the_ledger() {
+    let usage = |code| {
+        let failure = ModelFailure { code, message: "no".into(), retryable: false, usage: None, model: None };
+        let reports = vec![report("1", EffectOutcome::Model(ModelOutcome::Failed(failure)))];
+        let (base, journal) = (SessionChange::of(&session(Status::Running)), intended(&[model_effect("1")]));
+        let step = decide(|stamp| step(base, &turn(), &journal, reports, &Next::Nothing, &Beside::default(), stamp));
+        let change = step.expect("an outcome").change;
+        (kinds(&change).len(), change.usage.len())
+    };
+    assert_eq!(usage(ModelFailureCode::BudgetExhausted), (1, 0));
+    assert_eq!(usage(ModelFailureCode::Auth), (1, 1));
 }
 
 #[test]

@@ -237,7 +237,9 @@ impl Budgets for Counting {
                 return Admission::Refused(exhausted);
             }
             in_flight.fetch_add(1, Ordering::SeqCst);
-            Admission::Granted(Pass::counted(move || drop(in_flight.fetch_sub(1, Ordering::SeqCst))))
+            Admission::Granted(Pass::counted(move || {
+                in_flight.fetch_sub(1, Ordering::SeqCst);
+            }))
         })
     }
 }

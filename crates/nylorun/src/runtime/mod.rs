@@ -20,8 +20,8 @@ use nylorun_server::{ServerConfig, Stage, StageHandle, Stages, loopback_hosts, s
 use nylorun_store::db::{DatabaseUrl, DbOptions, HomeLock, OlderSchema, WorkerLock};
 use nylorun_store::{Db, NewTenant, Store};
 use nylorun_turns::{
-    Committer, Live, Maintenance, Scheduler, SchedulerConfig, StoreBudgets, StoreCrossings, StoreWorkspaceLog, fresh_key, now,
-    run_sweeps, ulid,
+    Committer, Live, Maintenance, Scheduler, SchedulerConfig, StoreBudgets, StoreCrossings, StoreWorkspaceLog,
+    fresh_key, now, run_sweeps, ulid,
 };
 use nylorun_wire::model::CatalogueProvider;
 use nylorun_workspace::{Lifetime, ManagerConfig, Preference, ShellCommand, WorkspaceManager};

@@ -7,6 +7,7 @@
 )]
 
 mod approvals;
+mod budgets;
 mod chat;
 mod cli;
 mod compaction;

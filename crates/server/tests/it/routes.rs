@@ -14,6 +14,7 @@ async fn answers_follow_their_published_schemas() {
     world.open_sessions(&["s"]).await;
     let seed = r#"{"requestId":"r","fixtureModel":true}"#;
     let cancel = r#"{"requestId":"r2","idempotencyKey":"k2","type":"cancel"}"#;
+    let budgets = r#"{"budgets":[{"scope":"turn","limitUsd":0.5},{"scope":"tenant","period":"day","limitTokens":1}]}"#;
     let agent = manifest_body("other");
     let open = r#"{"requestId":"r","agentId":"helper","ownerUserId":"ann","info":{"a":1},"sandbox":false}"#;
     for (name, key, target, body) in [
@@ -31,6 +32,12 @@ async fn answers_follow_their_published_schemas() {
         ("getSessionManifest", APPLICATION, "/v1/sessions/s/manifest", None),
         ("readSession", APPLICATION, "/v1/sessions/s/items", None),
         ("readSession", APPLICATION, "/v1/sessions/s/items?limit=1", None),
+        ("getSessionUsage", APPLICATION, "/v1/sessions/s/usage?turnId=t", None),
+        ("listSessionModelCalls", APPLICATION, "/v1/sessions/s/calls/model?limit=1", None),
+        ("getTenantUsage", MANAGEMENT, "/v1/tenant/usage?scope=agent&id=helper&period=day", None),
+        ("putBudgets", MANAGEMENT, "/v1/tenant/budgets", Some(budgets)),
+        ("listBudgets", STUDIO, "/v1/tenant/budgets", None),
+        ("exportModelCalls", MANAGEMENT, "/v1/tenant/calls/model?limit=1000", None),
         ("callSandboxTool", APPLICATION, "/v1/sessions/s/sandbox/read", Some(r#"{"requestId":"r","path":"x"}"#)),
         ("callSandboxTool", APPLICATION, "/v1/sessions/s/sandbox/read", None),
         ("whoAmI", MANAGEMENT, "/v1/me", None),

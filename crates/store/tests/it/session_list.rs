@@ -126,7 +126,8 @@ async fn a_page_looks_at_few_rows_and_is_short_instead() {
 async fn every_list_walks_an_index() {
     let test = sqlite().await;
     filled(&test, 1_000, 500).await;
-    let lists: Vec<_> = all_sql(Dialect::Sqlite).into_iter().filter(|sql| sql.contains("FROM sessions WHERE (created_at")).collect();
+    let lists: Vec<_> =
+        all_sql(Dialect::Sqlite).into_iter().filter(|sql| sql.contains("FROM sessions WHERE (created_at")).collect();
     assert_eq!(lists.len(), 9);
     for list in lists {
         let explain: &'static str = Box::leak(format!("EXPLAIN QUERY PLAN {list}").into_boxed_str());

@@ -94,7 +94,8 @@ async fn a_sessions_calls_come_in_pages_and_sum_up() {
         assert_eq!(store.usage_totals(&session, None).await, Ok(whole));
         let of_turn = store.usage_totals(&session, Some(&turn)).await.unwrap();
         assert_eq!((of_turn.calls, of_turn.used.total, of_turn.unpriced), (2, 1, 0));
-        let nothing = UsageTotals { used: Usage { cost_nano_usd: Some(0), ..Usage::default() }, ..UsageTotals::default() };
+        let nothing =
+            UsageTotals { used: Usage { cost_nano_usd: Some(0), ..Usage::default() }, ..UsageTotals::default() };
         assert_eq!(store.usage_totals(&other, None).await, Ok(nothing));
     }
 }
@@ -129,6 +130,15 @@ async fn drain(store: &Store, after: &mut (i64, String)) -> Vec<String> {
     }
 }
 
+/// Goes on until so many calls came. On PostgreSQL, other tests' transactions on the server hold rows back meanwhile.
+async fn drain_until(store: &Store, after: &mut (i64, String), count: usize) -> Vec<String> {
+    let mut ids = Vec::new();
+    while ids.len() < count {
+        ids.extend(drain(store, after).await);
+    }
+    ids
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_export_that_goes_on_misses_nothing() {
     for test in each().await {
@@ -136,12 +146,12 @@ async fn an_export_that_goes_on_misses_nothing() {
         let mut after = (0, String::new());
         assert_eq!(drain(&store, &mut after).await, [] as [String; 0]);
         write(&store, four().into()).await;
-        let mut first = drain(&store, &mut after).await;
+        let mut first = drain_until(&store, &mut after, 4).await;
         first.sort();
         assert_eq!(first, ["c1", "c2", "c3", "c4"]);
         // Older by their time, later in the ledger.
         write(&store, vec![row("b1", "t3", 1, None), row("b2", "t3", 1, None), row("b3", "t3", 1, None)]).await;
-        let mut second = drain(&store, &mut after).await;
+        let mut second = drain_until(&store, &mut after, 3).await;
         second.sort();
         assert_eq!(second, ["b1", "b2", "b3"]);
         assert_eq!(drain(&store, &mut after).await, [] as [String; 0]);
@@ -170,9 +180,9 @@ async fn a_transaction_that_commits_late_is_not_missed() {
     assert_eq!(drain(&store, &mut after).await, [] as [String; 0], "what may yet be overtaken is held back");
     let from = store.usage_settled_below().await.unwrap();
     let tail = store.usage_tail(from, 10).await.unwrap();
-    assert_eq!((tail.rows.len(), tail.settled_below), (1, from), "and counted as not settled");
+    assert!(tail.rows.len() == 1 && tail.rows[0].place >= tail.settled_below, "and counted as not settled");
     batch_on(&late, "COMMIT").await;
-    assert_eq!(drain(&store, &mut after).await, ["late", "early"]);
+    assert_eq!(drain_until(&store, &mut after, 2).await, ["late", "early"]);
     let tail = store.usage_tail(from, 10).await.unwrap();
     let effects: Vec<_> = tail.rows.iter().map(|row| row.effect_id.as_str()).collect();
     assert_eq!(effects, ["e", "effect-early"]);
@@ -191,7 +201,7 @@ async fn places_go_on_rising_after_a_restore_into_another_server() {
         store.usage_prepare().await.unwrap();
     }
     write(&store, vec![row("after", "t1", 11, None)]).await;
-    assert_eq!(drain(&store, &mut after).await, ["after"]);
+    assert_eq!(drain_until(&store, &mut after, 1).await, ["after"]);
     assert!(store.usage_settled_below().await.unwrap() > after.0);
 }
 
@@ -204,8 +214,12 @@ async fn the_tail_is_read_in_parts() {
         for at in 0..3 {
             write(&store, vec![row(&format!("c{at}"), "t", at, used(10, Some(1)))]).await;
         }
-        let whole = store.usage_tail(begun, 9).await.unwrap();
-        assert!(whole.rows.iter().all(|row| row.place < whole.settled_below));
+        let mut whole = store.usage_tail(begun, 9).await.unwrap();
+        // Other tests' transactions on a server pass.
+        while whole.rows.iter().any(|row| row.place >= whole.settled_below) {
+            whole = store.usage_tail(begun, 9).await.unwrap();
+        }
+        assert_eq!(whole.rows.len(), 3);
         let spend = Spend { calls: 1, reported: 1, priced: 1, tokens: 10, cost_nano_usd: 1 };
         assert!(whole.rows.iter().all(|row| row.spend == spend));
         // The last place of a full part is left for the next.
@@ -249,7 +263,8 @@ async fn no_read_of_the_ledger_walks_all_of_it() {
         let count = explain.split('$').filter_map(|rest| rest.chars().next()?.to_digit(10)).max().unwrap_or(0);
         // The parameters of an insert are many, and its place is what it reads.
         let params = if read.starts_with("INSERT") { vec![params![1_i64]; 54].concat() } else { given };
-        let count = if read.starts_with("INSERT") { params.len().min(read.matches('$').count()) } else { count as usize };
+        let count =
+            if read.starts_with("INSERT") { params.len().min(read.matches('$').count()) } else { count as usize };
         let plan = test.db.query(explain, params[..count].to_vec()).await.unwrap();
         let steps: Vec<_> = plan.iter().map(|row| row.text(3).unwrap().to_owned()).collect();
         let of_ledger: Vec<_> = steps.iter().filter(|step| step.contains("model_usage")).collect();

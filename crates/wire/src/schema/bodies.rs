@@ -1,8 +1,8 @@
 //! The schemas of request bodies, by resource (api 2, 3; decisions, Settling).
 
 use super::{
-    Alternative, Claim, Constant, DURATION, HOST_PATTERN, HTTP_URL, ID, IDEMPOTENCY_KEY, Least, MAX_SAFE, Member, Others,
-    PLAIN, PROVIDER, SANDBOX_ID, SIZE, Schema, Shape, TEXT, list_of, optional, required, strict,
+    Alternative, Claim, Constant, DURATION, HOST_PATTERN, HTTP_URL, ID, IDEMPOTENCY_KEY, Least, MAX_SAFE, Member,
+    Others, PLAIN, PROVIDER, SANDBOX_ID, SIZE, Schema, Shape, TEXT, list_of, optional, required, strict,
 };
 use super::{CONTENT, COUNT};
 use nylorun_domain::budget::MAX_BUDGETS;
