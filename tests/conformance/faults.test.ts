@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 import { done, refused } from './support/client.ts';
 import { DATABASE } from './support/database.ts';
-import { newAgent, openWorld } from './support/world.ts';
+import { newAgent, newSession, openWorld, turn } from './support/world.ts';
 
 if (DATABASE === 'postgres') {
     const world = await openWorld('none');
@@ -26,5 +26,19 @@ if (DATABASE === 'postgres') {
         refused(await world.app.get('/v1/agents'), 503, 'request_rejected');
         sql('ALTER TABLE elsewhere RENAME TO agents');
         done(await world.app.get('/v1/agents'));
+    });
+
+    test('engine e.5: budgets that cannot be read let calls go on, with a warning, and hold again later', async () => {
+        done(await world.management.put('/v1/tenant/config/seed', { requestId: 'r', fixtureModel: true }));
+        const session = await newSession(world.app);
+        const end = async () => (await turn(world.app, session, 'hello')).at(-1).type;
+        assert.equal(await end(), 'turn.completed');
+        const budgets = [{ scope: 'tenant', period: 'month', limitTokens: 1 }];
+        done(await world.management.put('/v1/tenant/budgets', { budgets }));
+        sql('ALTER TABLE model_budgets RENAME TO elsewhere');
+        assert.equal(await end(), 'turn.completed');
+        assert.match(world.server.log(), /budgets could not be read: a model call goes on without them/);
+        sql('ALTER TABLE elsewhere RENAME TO model_budgets');
+        assert.equal(await end(), 'turn.failed');
     });
 }

@@ -36,7 +36,8 @@ pub(crate) fn insert_sql(rows: usize) -> String {
 pub struct ModelSettings {
     /// The value of [`crate::FIXTURE_MODEL`].
     pub fixture: Option<String>,
-    /// How often budgets were put, by any process; `None` when they never were. As long as it stays the same, so do they.
+    /// How often budgets were put, by any process; `None` when they never were. As long as it stays the same, so do
+    /// they.
     pub budget_changes: Option<String>,
 }
 

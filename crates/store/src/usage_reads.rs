@@ -1,5 +1,5 @@
-//! Reading the ledger of model calls (api 1.10, 2.3, 3). What a read costs depends on the session, the turn, or the agent
-//! and the time that it asks for, and on nothing else: each walks an index.
+//! Reading the ledger of model calls (api 1.10, 2.3, 3). What a read costs depends on the session, the turn, or the
+//! agent and the time that it asks for, and on nothing else: each walks an index.
 
 use nylorun_domain::budget::Spend;
 use nylorun_domain::id::{AgentId, EffectId, SessionId, TurnId};

@@ -1,7 +1,8 @@
 //! Budgets, kept in the store: what the model gate asks before each call.
 //!
 //! Nothing is read for a call while there are no budgets: their version comes with what the gate reads anyway. With
-//! budgets, a call costs one short read of the ledger's end, however long the ledger is: sums of what is settled are kept.
+//! budgets, a call costs one short read of the ledger's end, however long the ledger is: sums of what is settled are
+//! kept.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,7 +20,8 @@ use tokio::time::Instant;
 
 use crate::clock::now;
 
-/// How many rows of the ledger's end are read at once. A process that is further behind sums up anew.
+/// Most rows of the ledger's end that are read. Where there are more, because this process is far behind or somebody's
+/// transaction has been open for long, the whole period is summed up instead.
 const TAIL: i64 = 1_000;
 /// How long a call that has ended counts as in flight while its row does not appear. Rows are written with the call's
 /// outcome, a moment later; there is none when the run was stopped or another owner took over.
@@ -58,10 +60,10 @@ impl StoreBudgets {
         }
         let now = now();
         let Known { budgets, sums, .. } = &mut *known;
-        let loose = self.catch_up(sums).await?;
+        let end = self.catch_up(sums).await?;
         let mut spends = Vec::new();
         for budget in budgets.iter().filter(|budget| budget.covers(&call.agent_id)) {
-            let spend = self.spend(budget, call, sums, &loose, now).await?;
+            let spend = self.spend(budget, call, sums.as_mut(), &end, now).await?;
             spends.push((budget, spend, self.in_flight.count(budget, call)));
         }
         Ok(match first_exhausted(spends, now) {
@@ -70,26 +72,28 @@ impl StoreBudgets {
         })
     }
 
-    /// Reads what is new in the ledger: adds it to the sums as far as it is settled, and gives the rest.
+    /// Reads what is new in the ledger: adds it to the sums as far as it is settled, and gives the rest. Without sums
+    /// where that is too much.
     async fn catch_up(&self, sums: &mut Option<Sums>) -> Result<Vec<TailRow>, StoreError> {
-        if sums.is_none() {
-            *sums = Some(Sums::new(self.store.usage_settled_below().await?));
-        }
-        let Some(kept) = sums else { return Ok(Vec::new()) };
-        let mut tail = self.store.usage_tail(kept.settled_below(), TAIL).await?;
-        if i64::try_from(tail.rows.len()).is_ok_and(|rows| rows >= TAIL) {
-            *kept = Sums::new(self.store.usage_settled_below().await?);
-            tail = self.store.usage_tail(kept.settled_below(), TAIL).await?;
-        }
+        let mut kept = match sums.take() {
+            Some(kept) => kept,
+            None => Sums::new(self.store.usage_settled_below().await?),
+        };
+        let tail = self.store.usage_tail(kept.settled_below(), TAIL).await?;
         self.in_flight.recorded(&tail.rows);
-        Ok(kept.take(tail))
+        if i64::try_from(tail.rows.len()).is_ok_and(|rows| rows >= TAIL) {
+            return Ok(Vec::new());
+        }
+        let loose = kept.take(tail);
+        *sums = Some(kept);
+        Ok(loose)
     }
 
     async fn spend(
         &self,
         budget: &Budget,
         call: &ModelCall,
-        sums: &mut Option<Sums>,
+        sums: Option<&mut Sums>,
         loose: &[TailRow],
         now: Millis,
     ) -> Result<Spend, StoreError> {
@@ -105,16 +109,14 @@ impl StoreBudgets {
             SpendOf::Tenant | SpendOf::Turn(_) => None,
         };
         let key = SumKey { agent, since: period.start(now) };
-        let settled = match sums {
-            Some(sums) => match sums.get(&key) {
-                Some(sum) => sum,
-                None => {
-                    let sum = self.store.usage_spend(&of, key.since, sums.settled_below()).await?;
-                    sums.put(key.clone(), sum, &[now.day_start(), now.month_start()]);
-                    sum
-                }
-            },
-            None => Spend::default(),
+        let Some(sums) = sums else { return self.store.usage_spend(&of, key.since, i64::MAX).await };
+        let settled = match sums.get(&key) {
+            Some(sum) => sum,
+            None => {
+                let sum = self.store.usage_spend(&of, key.since, sums.settled_below()).await?;
+                sums.put(key.clone(), sum, &[now.day_start(), now.month_start()]);
+                sum
+            }
         };
         let loose = loose.iter().filter(|row| key.counts(row));
         Ok(loose.fold(settled, |sum, row| sum.plus(row.spend)))

@@ -134,7 +134,8 @@ mod tests {
     fn all_that_is_wrong_is_told_with_its_place() {
         let text = r#"[{"scope":"tenant","period":"month"},{"scope":"turn","limitUsd":1e-12},
             {"scope":"agent","id":"a","period":"day","limitUsd":9000000001},
-            {"scope":"agent","id":"a","period":"month","limitTokens":1},{"scope":"tenant","period":"day","limitUsd":1}]"#;
+            {"scope":"agent","id":"a","period":"month","limitTokens":1},
+            {"scope":"tenant","period":"day","limitUsd":1}]"#;
         assert_eq!(
             read_text(text).unwrap_err().to_string(),
             "budgets.0: A budget needs limitUsd, limitTokens or both\n\

@@ -2,8 +2,8 @@
 //!
 //! An event's cursor is base64url of `<sessionId>:<seq>`, split at its last colon. A history page's cursor begins with
 //! `h1.` and carries, before the same text, a digest of what the page was bound to: tenant, session and agent filter.
-//! A list's cursor is base64url of JSON: `{version: 1, binding, key: [place, id]}`, the place being the time of creation
-//! or what else the list is ordered by.
+//! A list's cursor is base64url of JSON: `{version: 1, binding, key: [place, id]}`, the place being the time of
+//! creation or what else the list is ordered by.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;

@@ -154,27 +154,6 @@ async fn budgets_that_one_process_sets_hold_for_the_next_call_of_another() {
 }
 
 #[tokio::test]
-async fn budgets_that_cannot_be_read_let_a_call_go_on_with_a_warning() {
-    let Some(database) = database::postgres("nylorun_lost_budgets").await else { return };
-    let home = tempfile::tempdir().expect("a folder can be made");
-    let setup = database.setup(Setup::new(home.path()));
-    let server = setup.start();
-    drill::prepare(&server).await.expect("it can be prepared");
-    open(&server, "s").await;
-    server.tenant().set_budgets(&[Budget { limit_tokens: Some(1), ..budget("turn", None) }]).await.expect("set");
-    let Database::Postgres(url) = &database else { panic!("a server") };
-    let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await.expect("it answers");
-    tokio::spawn(connection);
-    client.batch_execute("ALTER TABLE model_budgets RENAME TO lost").await.expect("it is a table");
-    let events = turn(&server, "s", &three_calls()).await;
-    assert_eq!(events.last().expect("it ended").kind, "turn.completed");
-    let log = setup.log();
-    assert!(log.contains("budgets could not be read: a model call goes on without them"), "{log}");
-    client.batch_execute("ALTER TABLE lost RENAME TO model_budgets").await.expect("it is a table");
-    assert_eq!(kinds(&turn(&server, "s", &three_calls()).await), STOPPED);
-}
-
-#[tokio::test]
 async fn a_call_that_a_cancel_cut_off_is_in_the_ledger_with_what_is_known() {
     for database in databases("nylorun_cut_off").await {
         let home = tempfile::tempdir().expect("a folder can be made");
@@ -345,23 +324,31 @@ impl Priced {
 
     /// Records what a call gave, as its turn would.
     async fn record(&self, effect: &str, outcome: &ModelOutcome) {
-        let call = call(effect);
-        let ModelOutcome::Completed(candidate) = outcome else { panic!("{outcome:?}") };
-        let row = UsageRow {
-            id: uuid(),
-            effect_id: call.effect_id,
-            session_id: call.session_id.clone(),
-            turn_id: call.turn_id,
-            agent_id: call.agent_id,
-            model: Some(candidate.model.clone()),
-            completed: Completed::Completed,
-            repetition: Repetition::First,
-            usage: candidate.usage,
-            at: now(),
-        };
-        let session = self.store.session_get(&call.session_id).await.expect("it answers").expect("it is there");
-        let change = SessionChange { usage: vec![row], ..SessionChange::of(&session) };
+        self.write(vec![row(effect, outcome)]).await;
+    }
+
+    async fn write(&self, rows: Vec<UsageRow>) {
+        let session = self.store.session_get(&SessionId::from_trusted("s")).await.expect("it answers");
+        let change = SessionChange { usage: rows, ..SessionChange::of(&session.expect("it is there")) };
         self.store.session_commit(&change).await.expect("it can be recorded");
+    }
+}
+
+/// The ledger's row of a call that answered.
+fn row(effect: &str, outcome: &ModelOutcome) -> UsageRow {
+    let ModelOutcome::Completed(candidate) = outcome else { panic!("{outcome:?}") };
+    let call = call(effect);
+    UsageRow {
+        id: uuid(),
+        effect_id: call.effect_id,
+        session_id: call.session_id,
+        turn_id: call.turn_id,
+        agent_id: call.agent_id,
+        model: Some(candidate.model.clone()),
+        completed: Completed::Completed,
+        repetition: Repetition::First,
+        usage: candidate.usage,
+        at: now(),
     }
 }
 
@@ -436,5 +423,24 @@ async fn calls_in_flight_count_with_what_a_call_cost_so_far() {
         // Three: the limit is reached.
         assert_eq!(code(&priced.call("e3").await), Some(ModelFailureCode::BudgetExhausted));
         assert_eq!(priced.stub.count(), 3);
+    }
+}
+
+#[tokio::test]
+async fn what_others_spent_meanwhile_is_counted_however_much_it_is() {
+    for database in databases("nylorun_far_behind").await {
+        let priced = Priced::new(&database).await;
+        priced.stub.always(|_| messages::text(&["hi"]));
+        priced.budgets(r#"[{"scope":"tenant","period":"month","limitTokens":30000}]"#).await;
+        let outcome = priced.call("first").await;
+        // 26 tokens each.
+        let rows = |from: usize| (from..from + 600).map(|number| row(&format!("e{number}"), &outcome)).collect();
+        priced.write(rows(0)).await;
+        assert_eq!(code(&priced.call("second").await), None, "15,600 tokens");
+        for from in [600, 1_200] {
+            priced.write(rows(from)).await;
+        }
+        assert_eq!(code(&priced.call("third").await), Some(ModelFailureCode::BudgetExhausted), "46,800 tokens");
+        assert_eq!(priced.stub.count(), 2);
     }
 }

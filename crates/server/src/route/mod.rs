@@ -1,6 +1,7 @@
 //! What a route is, and how a request finds its own.
 
 mod table;
+mod usage;
 
 use std::pin::Pin;
 

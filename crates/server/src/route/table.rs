@@ -3,33 +3,25 @@
 use nylorun_wire::code::Code;
 use nylorun_wire::schema::{ID, SANDBOX_ID, Schema, TEXT, answers, bodies};
 
-use super::{AnswerKind, Answering, Audience, BodyKind, QueryParam, Refusal, Route, Scope, Verb, Work};
-use crate::handler::{agent, effect, history, key, me, model, session, session_list, tenant, usage, workspace};
+use super::{AnswerKind, Answering, Audience, BodyKind, QueryParam, Refusal, Route, Scope, Verb, Work, usage};
+use crate::handler::{agent, effect, history, key, me, model, session, session_list, tenant, workspace};
 use crate::request::{Call, MAX_LIMIT};
 
 const AGENTS: &[Scope] = &[Scope::AgentsRead, Scope::AgentsWrite];
 const AGENTS_WRITE: &[Scope] = &[Scope::AgentsWrite];
 const SESSIONS: &[Scope] = &[Scope::SessionsOwn];
-const NEVER: &[Scope] = &[];
+pub(super) const NEVER: &[Scope] = &[];
 
-const NO_SESSION: Refusal = rejected(404, "no such session, or not the caller's");
+pub(super) const NO_SESSION: Refusal = rejected(404, "no such session, or not the caller's");
 const BUSY: Refusal = rejected(409, "a turn is active");
 
-const BAD_PAGE_CURSOR: Refusal =
+pub(super) const BAD_PAGE_CURSOR: Refusal =
     Refusal { status: 400, code: Code::CursorInvalid, when: "a page's cursor cannot be read" };
-const OTHER_PAGE_CURSOR: Refusal =
+pub(super) const OTHER_PAGE_CURSOR: Refusal =
     Refusal { status: 400, code: Code::CursorMismatch, when: "a page's cursor belongs to other pages" };
 
 const PAGED: &str = "Answer a page of at most so many, with nextCursor; a page may hold fewer, and is the last one \
      when nextCursor is null. Without it all sessions are answered, and of the other parameters only agentId counts";
-
-const BAD_QUERY: Refusal =
-    Refusal { status: 400, code: Code::QueryInvalid, when: "a parameter is unknown or has a wrong value" };
-
-const OF_TURN: QueryParam = QueryParam { name: "turnId", schema: ID, summary: "Only this turn's calls" };
-
-/// Most elements of a page of the export (api 1.10).
-const MAX_EXPORT: i64 = 1_000;
 
 const AFTER: QueryParam = QueryParam {
     name: "cursor",
@@ -37,12 +29,12 @@ const AFTER: QueryParam = QueryParam {
     summary: "Begin after the event of this cursor; wins over Last-Event-ID",
 };
 
-const fn rejected(status: u16, when: &'static str) -> Refusal {
+pub(super) const fn rejected(status: u16, when: &'static str) -> Refusal {
     Refusal { status, code: Code::RequestRejected, when }
 }
 
 /// A route of the Runtime API without a body; what differs is named beside it.
-const RUNTIME: Route = Route {
+pub(super) const RUNTIME: Route = Route {
     method: Verb::Get,
     path: "",
     name: "",
@@ -59,7 +51,7 @@ const RUNTIME: Route = Route {
 };
 
 /// A route of the Management API without a body.
-const MANAGEMENT: Route = Route { audience: Audience::Management, scopes: NEVER, tag: "tenant", ..RUNTIME };
+pub(super) const MANAGEMENT: Route = Route { audience: Audience::Management, scopes: NEVER, tag: "tenant", ..RUNTIME };
 
 fn unrouted(_: Call) -> Answering {
     Box::pin(async { Err(nylorun_wire::error::Rejection::internal()) })
@@ -238,40 +230,8 @@ pub const ROUTES: &[Route] = &[
         handler: |call| Box::pin(history::read(call)),
         ..RUNTIME
     },
-    Route {
-        path: "/v1/sessions/{id}/usage",
-        name: "getSessionUsage",
-        summary: "Show what a session's model calls used",
-        tag: "usage",
-        scopes: NEVER,
-        audience: Audience::RuntimeAlone,
-        query: &[OF_TURN],
-        answer: AnswerKind::Json(answers::SESSION_USAGE),
-        errors: &[BAD_QUERY, NO_SESSION],
-        handler: |call| Box::pin(usage::of_session(call)),
-        ..RUNTIME
-    },
-    Route {
-        path: "/v1/sessions/{id}/calls/model",
-        name: "listSessionModelCalls",
-        summary: "List a session's model calls in pages, the oldest first",
-        tag: "usage",
-        scopes: NEVER,
-        audience: Audience::RuntimeAlone,
-        query: &[
-            OF_TURN,
-            QueryParam {
-                name: "limit",
-                schema: Schema::Integer { min: 1, max: MAX_LIMIT },
-                summary: "Answer at most so many; 50 without it",
-            },
-            QueryParam { name: "cursor", schema: TEXT, summary: "The nextCursor of the page before, with its filters" },
-        ],
-        answer: AnswerKind::Json(answers::SESSION_CALLS),
-        errors: &[BAD_QUERY, BAD_PAGE_CURSOR, OTHER_PAGE_CURSOR, NO_SESSION],
-        handler: |call| Box::pin(usage::session_calls(call)),
-        ..RUNTIME
-    },
+    usage::OF_SESSION,
+    usage::SESSION_CALLS,
     Route {
         method: Verb::Post,
         path: "/v1/sessions/{id}/sandbox/{tool}",
@@ -424,66 +384,8 @@ pub const ROUTES: &[Route] = &[
         handler: |call| Box::pin(model::select(call)),
         ..MANAGEMENT
     },
-    Route {
-        path: "/v1/tenant/usage",
-        name: "getTenantUsage",
-        summary: "Show what the tenant, an agent or a turn spent on model calls",
-        tag: "usage",
-        query: &[
-            QueryParam { name: "scope", schema: answers::USAGE_SCOPE, summary: "Whose; tenant without it" },
-            QueryParam { name: "id", schema: ID, summary: "The agent or the turn" },
-            QueryParam {
-                name: "period",
-                schema: answers::USAGE_PERIOD,
-                summary: "Since the beginning of this day or month, UTC; total without it",
-            },
-        ],
-        answer: AnswerKind::Json(answers::TENANT_USAGE),
-        errors: &[Refusal {
-            status: 400,
-            code: Code::QueryInvalid,
-            when: "a parameter is unknown or has a wrong value, or an id is missing or has no place",
-        }],
-        handler: |call| Box::pin(usage::of_tenant(call)),
-        ..MANAGEMENT
-    },
-    Route {
-        path: "/v1/tenant/budgets",
-        name: "listBudgets",
-        summary: "List the budgets of model calls",
-        tag: "usage",
-        answer: AnswerKind::Json(answers::BUDGETS),
-        handler: |call| Box::pin(usage::budgets(call)),
-        ..MANAGEMENT
-    },
-    Route {
-        method: Verb::Put,
-        path: "/v1/tenant/budgets",
-        name: "putBudgets",
-        summary: "Replace all budgets; each process heeds them from its next model call on",
-        tag: "usage",
-        body: BodyKind::Json(bodies::PUT_BUDGETS),
-        answer: AnswerKind::Json(answers::BUDGETS),
-        errors: &[rejected(400, "a budget has no limit, or there are two for one scope and id")],
-        handler: |call| Box::pin(usage::put_budgets(call)),
-        ..MANAGEMENT
-    },
-    Route {
-        path: "/v1/tenant/calls/model",
-        name: "exportModelCalls",
-        summary: "Export all model calls in pages; a reader that goes on by next misses none",
-        tag: "usage",
-        query: &[
-            QueryParam { name: "after", schema: TEXT, summary: "The next of the page before" },
-            QueryParam {
-                name: "limit",
-                schema: Schema::Integer { min: 1, max: MAX_EXPORT },
-                summary: "Answer at most so many; 200 without it",
-            },
-        ],
-        answer: AnswerKind::Json(answers::EXPORTED_CALLS),
-        errors: &[BAD_QUERY, BAD_PAGE_CURSOR, OTHER_PAGE_CURSOR],
-        handler: |call| Box::pin(usage::export(call)),
-        ..MANAGEMENT
-    },
+    usage::OF_TENANT,
+    usage::BUDGETS,
+    usage::PUT_BUDGETS,
+    usage::EXPORT,
 ];
