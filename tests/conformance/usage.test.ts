@@ -135,6 +135,10 @@ test('api 1.10: what is wrong in a query of these lists, and cursors of other pa
     const other = await newSession(app, { agentId });
     refused(await list(`?cursor=${nextCursor}`, other), 400, 'cursor_mismatch');
     for (const cursor of ['x', '', 'e30']) refused(await list(`?cursor=${cursor}`), 400, 'cursor_invalid');
+    const forged = JSON.parse(Buffer.from(nextCursor, 'base64url').toString());
+    forged.key[1] = 'a\u0000';
+    const cursor = Buffer.from(JSON.stringify(forged)).toString('base64url');
+    refused(await list(`?limit=1&cursor=${cursor}`), 400, 'cursor_invalid');
     for (const query of ['?limit=0', '?limit=201', '?colour=red', '?turnId=']) {
         refused(await list(query), 400, 'query_invalid');
     }

@@ -4,7 +4,7 @@ use nylorun_app::{CallPlace, LedgerPlace, UsageOf};
 use nylorun_domain::budget::Period;
 use nylorun_domain::id::{AgentId, TurnId};
 use nylorun_domain::time::Millis;
-use nylorun_wire::cursor::{self, ListBinding, ListKey};
+use nylorun_wire::cursor::{self, CursorError, ListBinding, ListKey};
 use nylorun_wire::error::Rejection;
 use nylorun_wire::{budget, usage};
 
@@ -31,8 +31,8 @@ pub(crate) async fn session_calls(call: Call) -> Result<Reply, Rejection> {
     let mut filters = vec![("id", session.as_str())];
     filters.extend(turn.as_ref().map(|turn| ("turnId", turn.as_str())));
     let binding = ListBinding { tenant: call.server.app.tenant_id(), route: call.route.path, filters: &filters };
-    let place = call.given("cursor")?.map(|cursor| cursor::read_list(cursor, &binding).map_err(bad_page_cursor));
-    let place = place.transpose()?.map(|key| CallPlace { at: Millis(key.place), id: key.id });
+    let key = call.given("cursor")?.map(|cursor| read_key(cursor, &binding)).transpose()?;
+    let place = key.map(|ListKey { place, id }| CallPlace { at: Millis(place), id });
     let app = &call.server.app;
     let found = app.session_calls(&call.caller, &session, turn.as_ref(), place.as_ref(), limit);
     let found = found.await.map_err(refused)?;
@@ -44,8 +44,8 @@ pub(crate) async fn export(call: Call) -> Result<Reply, Rejection> {
     call.refuse_unknown_queries()?;
     let limit = call.limit()?.unwrap_or(EXPORTED_CALLS);
     let binding = ListBinding { tenant: call.server.app.tenant_id(), route: call.route.path, filters: &[] };
-    let place = call.given("after")?.map(|after| cursor::read_list(after, &binding).map_err(bad_page_cursor));
-    let place = place.transpose()?.map(|ListKey { place, id }| LedgerPlace { place, id }).unwrap_or_default();
+    let key = call.given("after")?.map(|after| read_key(after, &binding)).transpose()?;
+    let place = key.map(|ListKey { place, id }| LedgerPlace { place, id }).unwrap_or_default();
     let found = call.server.app.export_calls(place, limit).await.map_err(refused)?;
     let LedgerPlace { place, id } = found.next;
     let next = cursor::list(&binding, &ListKey { place, id });
@@ -72,6 +72,15 @@ pub(crate) async fn put_budgets(call: Call) -> Result<Reply, Rejection> {
     let body = budget::read(call.body()?).map_err(unreadable)?;
     let budgets = call.server.app.budget_put_all(&body).await.map_err(refused)?;
     Ok(Reply::ok(&budget::list(&budgets)))
+}
+
+/// Where a page goes on: at the id of a call, or at no id, which is the beginning of the ledger.
+fn read_key(cursor: &str, binding: &ListBinding<'_>) -> Result<ListKey, Rejection> {
+    let key = cursor::read_list(cursor, binding).map_err(bad_page_cursor)?;
+    if key.id.chars().any(char::is_control) {
+        return Err(bad_page_cursor(CursorError::Malformed));
+    }
+    Ok(key)
 }
 
 fn turn(call: &Call) -> Result<Option<TurnId>, Rejection> {
