@@ -163,7 +163,7 @@ async fn a_call_that_a_cancel_cut_off_is_in_the_ledger_with_what_is_known() {
         let session = server.client().session("s");
         let script =
             json!([{"tools": [{"name": "bash", "input": {"command": "true"}}]}, {"delayMs": 600_000, "text": "x"}]);
-        session.command(&Command::text(&script.to_string()).expect("a key")).await.expect("it is free");
+        session.command(&Command::text(script.to_string()).expect("a key")).await.expect("it is free");
         let mut events = session.events(Follow::default());
         loop {
             let update = events.next().await.expect("the stream goes on").expect("the stream goes on");
