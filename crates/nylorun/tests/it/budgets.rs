@@ -363,7 +363,7 @@ fn call(effect: &str) -> ModelCall {
         invocation_id: InvocationId::from_trusted(effect),
         prompt: Prompt {
             instructions: Vec::new(),
-            items: vec![PromptItem::User(vec![UserPart::Text("hello".into())])],
+            items: vec![PromptItem::User(vec![UserPart::Text("hello".into())]).into()],
             tools: Vec::new(),
             output_schema: None,
         },
