@@ -49,6 +49,12 @@ impl Chat {
         (lines.collect(), self.child.wait().expect("it ended").code())
     }
 
+    /// Ctrl-C.
+    fn interrupt(&self) {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("it runs");
+    }
+
     fn stderr(&mut self) -> String {
         let mut text = String::new();
         self.child.stderr.take().expect("it is piped").read_to_string(&mut text).expect("it is text");
@@ -134,6 +140,38 @@ async fn a_chat_that_died_takes_its_turn_up_again() {
     assert_eq!(lines[1..], ["One.", "→ bash  sleep 1; echo 1", "✓ bash  1", "Two.", "hello"].map(str::to_owned));
     assert_eq!(code, Some(0));
     drop(server);
+}
+
+#[tokio::test]
+async fn two_quick_interrupts_leave_no_turn_that_runs_on() {
+    let home = tempfile::tempdir().expect("a folder can be made");
+    let (_, server) = prepared(home.path()).await;
+    let script = json!([{"text": "One.", "tools": [{"name": "nothing"}]}, {"delayMs": 60_000}, {"text": "Two."}]);
+    let mut chat = Chat::start(home.path(), &["--session", "s1", "--message", &script.to_string()]);
+    assert_eq!(chat.line(), "One.");
+    chat.interrupt();
+    assert!(std::iter::repeat_with(|| chat.line()).any(|line| line == "cancelling the turn; Ctrl-C again leaves"));
+    chat.interrupt();
+    let (lines, code) = chat.end();
+    assert!(lines.iter().any(|line| line.starts_with("left;") || line == "the turn was cancelled"), "{lines:?}");
+    assert_eq!(code, Some(1));
+    let view = server.client().session("s1").view().await.expect("it is there");
+    assert_eq!(view.status, nylorun_client::SessionStatus::Cancelled);
+}
+
+#[tokio::test]
+async fn a_lost_connection_is_told_beside_json() {
+    let home = tempfile::tempdir().expect("a folder can be made");
+    let (setup, mut server) = prepared(home.path()).await;
+    let script = json!([{"text": "One.", "tools": [{"name": "nothing"}]}, {"delayMs": 1500}, {"text": "Two."}]);
+    let mut chat = Chat::start(home.path(), &["--session", "s1", "--json", "--message", &script.to_string()]);
+    assert!(chat.line().contains("message.assistant"));
+    server.kill();
+    let _server = setup.start();
+    assert!(chat.stderr().contains("connecting again"));
+    let (lines, code) = chat.end();
+    assert!(lines.iter().all(|line| line.starts_with('{')), "{lines:?}");
+    assert_eq!(code, Some(0));
 }
 
 #[tokio::test]

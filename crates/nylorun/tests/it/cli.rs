@@ -65,6 +65,7 @@ async fn a_first_hour_at_the_terminal() {
     assert!(status.to_string().contains("\"commits\""), "{status}");
     assert_eq!(status["tenant"]["sandbox"]["backend"], "virtual", "{status}");
     ok(&nylorun(path, &["doctor"]));
+    assert_eq!(ok(&nylorun(path, &["session", "cancel", "s1"])), "no turn ran in s1: there was nothing to cancel\n");
     drop(server);
     let gone = nylorun(path, &["status"]);
     assert_eq!(gone.status.code(), Some(3), "{}", String::from_utf8_lossy(&gone.stderr));

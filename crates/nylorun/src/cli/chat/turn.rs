@@ -121,20 +121,30 @@ impl Turn {
         Ok(None)
     }
 
-    /// Cancels the turn; the event that follows says that it was. A second interrupt does not wait for the answer.
+    /// Cancels the turn; the event that follows says that it was. A second interrupt leaves when the cancel has arrived,
+    /// so that two quick ones do not leave a turn that runs on; a third does not wait.
     async fn cancel(&mut self) -> Result<Rest, Failure> {
         self.printer.notice("cancelling the turn; Ctrl-C again leaves")?;
-        let command = Command::cancel()?;
-        let answer = tokio::select! {
-            answer = self.session.command(&command) => answer,
-            () = self.interrupts.next() => return self.leave(),
+        let (session, command) = (self.session.clone(), Command::cancel()?);
+        let mut answer = std::pin::pin!(session.command(&command));
+        let mut leaving = false;
+        let answer = loop {
+            tokio::select! {
+                answer = &mut answer => break answer,
+                () = self.interrupts.next() => {
+                    if std::mem::replace(&mut leaving, true) {
+                        return self.leave();
+                    }
+                    self.printer.notice("leaving when the cancel has arrived; Ctrl-C again does not wait")?;
+                }
+            }
         };
         match answer {
             Ok(_) => {}
             Err(error) if error.may_pass() => self.printer.notice(&format!("not cancelled: {error}"))?,
             Err(error) => return Err(error.into()),
         }
-        Ok(Rest::Runs)
+        if leaving { self.leave() } else { Ok(Rest::Runs) }
     }
 
     fn leave(&mut self) -> Result<Rest, Failure> {

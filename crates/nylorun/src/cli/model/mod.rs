@@ -150,14 +150,16 @@ async fn choose_fixture(tenant: &TenantClient) -> Result<(ModelView, ModelView),
 }
 
 fn told_fixture(before: &ModelView) -> String {
-    let name = match (&before.provider, &before.model) {
-        (Some(provider), Some(model)) if provider != FIXTURE => visible(&format!("{provider}/{model}")),
+    let (provider, name) = match (&before.provider, &before.model) {
+        (Some(provider), Some(model)) if provider != FIXTURE => (provider, visible(&format!("{provider}/{model}"))),
         (Some(_), _) => return "the fixture model answers already\n".to_owned(),
         (None, _) => return "the fixture model answers from now on\n".to_owned(),
     };
+    // A custom endpoint may have been set without a key.
+    let stored = if provider == set::CUSTOM { "endpoint, and its key if it has one, stay" } else { "key stays" };
     format!(
         "the fixture model answers from now on, in the place of {name}\n\
-         its key stays stored: `nylorun model set {name}` goes back without giving it again\n"
+         its {stored} stored: `nylorun model set {name}` goes back without giving it again\n"
     )
 }
 
@@ -185,6 +187,8 @@ mod tests {
         let view = |view: serde_json::Value| serde_json::from_value::<ModelView>(view).unwrap();
         let real = view(json!({"configured": true, "provider": "p", "model": "m/2"}));
         assert!(told_fixture(&real).contains("`nylorun model set p/m/2`"), "{}", told_fixture(&real));
+        let custom = told_fixture(&view(json!({"configured": true, "provider": "custom", "model": "m"})));
+        assert!(custom.contains("its endpoint, and its key if it has one, stay stored"), "{custom}");
         let fixture = view(json!({"configured": true, "provider": "fixture", "model": "fixture"}));
         assert_eq!(told_fixture(&fixture), "the fixture model answers already\n");
         let none = view(json!({"configured": false}));

@@ -15,7 +15,7 @@ use super::super::output::OutputArgs;
 use super::super::term::visible;
 use super::{FIXTURE, choose_fixture, current, told_fixture};
 
-const CUSTOM: &str = "custom";
+pub(super) const CUSTOM: &str = "custom";
 /// What is sent as key to an endpoint that looks at none: the wire wants one.
 const NO_KEY: &str = "none";
 const WAYS: &str = "--key-env NAME, --key-file FILE or --key-stdin";

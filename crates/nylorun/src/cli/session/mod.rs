@@ -73,7 +73,10 @@ async fn cancel(args: CancelArgs) -> Result<(), Failure> {
     let accepted = session.command(&Command::new(CommandKind::Cancel { reason: args.reason })?).await?;
     // It is cancelled whatever the answer of a look afterwards is.
     let uncertain = session.view().await.map(|view| view.uncertain_effects.len()).unwrap_or_default();
-    args.output.print(&accepted, |_| cancelled(&args.id, uncertain))
+    args.output.print(&accepted, |accepted| match accepted.turn_id {
+        Some(_) => cancelled(&args.id, uncertain),
+        None => format!("no turn ran in {}: there was nothing to cancel\n", visible(&args.id)),
+    })
 }
 
 fn cancelled(id: &str, uncertain: usize) -> String {

@@ -90,7 +90,8 @@ impl<W: Write> EventPrinter<W> {
         }
     }
 
-    /// Prints something that is no event, on a line of its own. A program that reads JSON is not told.
+    /// Prints something that is no event, on a line of its own. Where standard output is JSON for a program, the people
+    /// at standard error are told.
     ///
     /// # Errors
     /// The output cannot be written.
@@ -104,6 +105,8 @@ impl<W: Write> EventPrinter<W> {
     /// The output cannot be written.
     pub(crate) fn advice(&mut self, text: &str) -> io::Result<()> {
         if self.view == View::Json {
+            // Nobody can be told when standard error is gone.
+            let _ = writeln!(io::stderr(), "{}", text.trim_end());
             return Ok(());
         }
         let text = format!("{}{}\n", self.conversation.new_line(), text.trim_end());
