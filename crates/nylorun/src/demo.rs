@@ -40,7 +40,7 @@ pub(crate) fn run(args: DemoArgs) -> Result<(), Failure> {
     let folder = folder.map_err(|error| Failure::new(format!("cannot make a temporary home directory: {error}")))?;
     let home = HomeArgs { home: Some(folder.path().to_owned()) };
     let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    let config = Config::of_process(&ServeArgs { home, listen: Some(listen), service: Vec::new() })?;
+    let config = Config::of_process(&ServeArgs { home, listen: Some(listen), ..ServeArgs::default() })?;
     multi_thread_runtime()?.block_on(async {
         let begun = Instant::now();
         let runtime = Runtime::start(&Config { database: None, ..config }).await?;
@@ -87,7 +87,7 @@ async fn turn(runtime: &Runtime, args: &DemoArgs) -> Result<(), Failure> {
     if ended != "turn.completed" {
         return Err(Failure::new(format!("the demo's turn ended as {ended}")));
     }
-    say("next      `nylorun serve`, then `nylorun agent save FILE` and `nylorun chat AGENT`")
+    say("next      `nylorun start`, then `nylorun agent save FILE` and `nylorun chat AGENT`")
 }
 
 /// The model that answers, and what it is asked.

@@ -1,5 +1,6 @@
 //! The binary: one program with a subcommand for each of its jobs (overview, Commands and files).
 
+mod background;
 mod cli;
 mod config;
 mod demo;
@@ -21,6 +22,9 @@ use cli::{Cli, Command};
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Serve(args) => serve::run(args),
+        Command::Start(args) => background::start(args),
+        Command::Stop(args) => background::stop(args),
+        Command::Logs(args) => background::logs(args),
         Command::Demo(args) => demo::run(args),
         Command::InternalShell(args) => shell::run(args),
         Command::Migrate(args) => migrate::run(args),

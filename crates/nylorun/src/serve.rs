@@ -1,11 +1,12 @@
-//! `nylorun serve`: the server in the foreground.
+//! `nylorun serve`: the server in the foreground, and what `nylorun start` leaves in the background.
 
 use std::io::Write as _;
 
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::cli::{Failure, ServeArgs};
+use crate::cli::{Failure, Place, ServeArgs};
 use crate::config::Config;
+use crate::home::Home;
 use crate::log;
 use crate::runtime::Runtime;
 
@@ -15,9 +16,21 @@ use crate::runtime::Runtime;
 /// The settings cannot be used, or the runtime cannot start.
 pub(crate) fn run(args: ServeArgs) -> Result<(), Failure> {
     let config = Config::of_process(&args)?;
-    log::to_stderr(&config.log_filter);
+    match args.place() {
+        Place::Foreground => log::to_stderr(&config.log_filter, config.log_format),
+        Place::Background => leave_the_terminal(&config)?,
+    }
     multi_thread_runtime()?.block_on(serve(&config))
 }
+
+/// What follows the terminal's end, or a Ctrl-C in it, no longer reaches this process.
+fn leave_the_terminal(config: &Config) -> Result<(), Failure> {
+    rustix::process::setsid().map_err(|error| Failure::new(format!("cannot begin a session of its own: {error}")))?;
+    log::to_file(&config.log_filter, config.log_format, &Home::prepare(&config.home)?.log_file())
+}
+
+/// What a server says on standard output when it is ready, before its URL.
+pub(crate) const READY: &str = "nylorun is ready at ";
 
 /// The runtime of a server.
 pub(crate) fn multi_thread_runtime() -> Result<tokio::runtime::Runtime, Failure> {
@@ -33,7 +46,11 @@ async fn serve(config: &Config) -> Result<(), Failure> {
     let mut interrupt = listen_for(SignalKind::interrupt())?;
     let runtime = Runtime::start(config).await?;
     let mut out = std::io::stdout();
-    writeln!(out, "nylorun is ready at {}", runtime.url()).and_then(|()| out.flush())?;
+    if let Err(error) = writeln!(out, "{READY}{}", runtime.url()).and_then(|()| out.flush()) {
+        // Who started it gave up meanwhile.
+        runtime.stop().await;
+        return Err(error.into());
+    }
     let signal = tokio::select! {
         _ = terminate.recv() => "SIGTERM",
         _ = interrupt.recv() => "SIGINT",

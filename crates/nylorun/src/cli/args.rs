@@ -7,9 +7,10 @@ use std::str::FromStr;
 use clap::{Args, ValueEnum};
 
 use super::home::HomeArgs;
+use super::output::OutputArgs;
 
 /// `nylorun serve`
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 #[command(after_help = "\
 Examples:
   nylorun serve
@@ -30,6 +31,100 @@ pub(crate) struct ServeArgs {
     /// Services to run, by commas. Hidden while everything runs in one process.
     #[arg(long, value_name = "LIST", value_delimiter = ',', hide = true)]
     pub(crate) service: Vec<String>,
+    /// How `nylorun start` runs it: apart from the terminal, with its log in the home directory.
+    #[arg(long, hide = true)]
+    pub(crate) background: bool,
+}
+
+/// Where a server runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// In the terminal that started it.
+    Foreground,
+    /// Apart from it.
+    Background,
+}
+
+impl ServeArgs {
+    /// The argument that asks for [`Place::Background`].
+    pub(crate) const BACKGROUND: &'static str = "--background";
+
+    /// Where it runs.
+    pub(crate) fn place(&self) -> Place {
+        if self.background { Place::Background } else { Place::Foreground }
+    }
+}
+
+/// `nylorun start`
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  nylorun start
+  nylorun start --home ./data --listen 127.0.0.1:0
+  nylorun status
+  nylorun logs --follow
+  nylorun stop
+
+It runs `nylorun serve` apart from the terminal and waits until it is ready. Settings are those of `serve`. The log is \
+logs/nylorun.log in the home directory. In the current directory it writes .nylorun/link.json and \
+.nylorun/credentials.json, by which commands and client libraries in this directory find the server; a .gitignore \
+there keeps the keys out of commits. When the server runs already, it says so.
+
+Exit code 1: the server did not become ready; the end of its log is shown.")]
+pub(crate) struct StartArgs {
+    /// The home directory.
+    #[command(flatten)]
+    pub(crate) home: HomeArgs,
+    /// Address and port; port 0 picks a free one [default: 127.0.0.1:4000]
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub(crate) listen: Option<SocketAddr>,
+    /// How it is told.
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+/// `nylorun stop`
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  nylorun stop
+  nylorun stop --home /srv/nylorun
+
+Turns get time to come to rest (30 s, or NYLORUN_STOP_GRACE of the server); those that have not ended go on at the \
+next start. It waits until the server is gone, and says how many turns there were. A server in the foreground is \
+stopped too.
+
+Exit code 3: nothing runs there.")]
+pub(crate) struct StopArgs {
+    /// The home directory.
+    #[command(flatten)]
+    pub(crate) home: HomeArgs,
+    /// How it is told.
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+/// `nylorun logs`
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  nylorun logs
+  nylorun logs --follow
+  nylorun logs --lines 1000 | grep WARN
+
+The log of the server that `nylorun start` runs. One in the foreground logs to its standard error.
+
+Exit code 3: no server was started in the background.")]
+pub(crate) struct LogsArgs {
+    /// Go on with what comes, until Ctrl-C
+    #[arg(long, short)]
+    pub(crate) follow: bool,
+    /// How many of the last lines
+    #[arg(long, short = 'n', value_name = "N", default_value_t = 100)]
+    pub(crate) lines: usize,
+    /// The home directory.
+    #[command(flatten)]
+    pub(crate) home: HomeArgs,
 }
 
 /// `nylorun demo`
@@ -67,11 +162,17 @@ pub(crate) struct ShellArgs {
 #[command(after_help = "\
 Examples:
   nylorun migrate
+  nylorun migrate --check && nylorun serve
   nylorun migrate --home /srv/nylorun
 
 Works on the SQLite file in the home directory, or on the database that NYLORUN_DATABASE_URL names. `nylorun serve` \
-does the same when it starts.")]
+does the same when it starts.
+
+Exit code 1 with --check: the database is older than this version, or newer.")]
 pub(crate) struct MigrateArgs {
+    /// Change nothing, and say whether there is something to do
+    #[arg(long)]
+    pub(crate) check: bool,
     /// The home directory.
     #[command(flatten)]
     pub(crate) home: HomeArgs,

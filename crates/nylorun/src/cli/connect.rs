@@ -1,13 +1,14 @@
 //! Which server a command talks to, and with which keys.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use nylorun_client::{Client, Error, Key, TenantClient};
 
 use super::failure::Failure;
-use super::home::{self, CredentialsFile, HomeArgs, HostFile, LinkFile};
+use super::home::{self, CredentialsFile, HomeArgs, HostFile};
 use super::key_file;
+use super::project::{Project, current_directory};
 
 /// Where the server is. Without any of these: `NYLORUN_RUNTIME_URL`, else the project's `.nylorun/link.json`, else the
 /// home directory.
@@ -60,8 +61,7 @@ impl ConnectArgs {
     /// # Errors
     /// Nothing says where a server runs (exit code 3), or a file or argument is wrong.
     pub(crate) fn connection(&self) -> Result<Connection, Failure> {
-        let directory = std::env::current_dir();
-        let directory = directory.map_err(|error| Failure::new(format!("no current directory: {error}")))?;
+        let directory = current_directory()?;
         self.connection_in(&Surroundings { env: &|name| std::env::var(name).ok(), directory })
     }
 
@@ -86,11 +86,20 @@ impl ConnectArgs {
         if self.home.home.is_some() {
             return self.of_home(around, &own);
         }
-        if let Some(url) = set("NYLORUN_RUNTIME_URL") {
-            return keys.with(url, "NYLORUN_RUNTIME_URL".to_owned());
+        match (set("NYLORUN_RUNTIME_URL"), set("NYLORUN_SERVER_KEY")) {
+            (Some(url), _) => return keys.with(url, "NYLORUN_RUNTIME_URL".to_owned()),
+            // Whoever sets a key believes that it is used.
+            (None, Some(_)) => {
+                return Err(Failure::usage("NYLORUN_SERVER_KEY is set, and NYLORUN_RUNTIME_URL is not")
+                    .remedy("set both or neither, or say where the server runs with --url or --home"));
+            }
+            (None, None) => {}
         }
-        match of_project(&around.directory, &own)? {
-            Some(connection) => Ok(connection),
+        match Project::find(&around.directory)? {
+            Some(project) => {
+                let keys = own.or_of(project.credentials()?);
+                Ok(keys.at(project.url().to_owned(), project.file().display().to_string()))
+            }
             None => self.of_home(around, &own),
         }
     }
@@ -107,27 +116,22 @@ impl ConnectArgs {
         let shown = directory.display();
         let Some(host): Option<HostFile> = home::read(&directory.join("host.json"))? else {
             let start = match &self.home.home {
-                Some(_) => format!("`nylorun serve --home {shown}`"),
-                None => "`nylorun serve`".to_owned(),
+                Some(_) => format!("`nylorun start --home {shown}`"),
+                None => "`nylorun start`".to_owned(),
             };
-            return Err(Failure::not_running(format!("no server has run with the home directory {shown}"))
-                .remedy(format!("start one with {start}, or say where one runs with --url")));
+            let failure = Failure::not_running(format!("no server has run with the home directory {shown}"))
+                .remedy(format!("start one with {start}, or say where one runs with --url"));
+            return Err(match &self.home.home {
+                Some(_) => failure,
+                None => failure.lines(vec![
+                    "NYLORUN_RUNTIME_URL is not set".to_owned(),
+                    format!("there is no .nylorun/link.json in {} or above it", around.directory.display()),
+                ]),
+            });
         };
         let credentials = home::read(&directory.join("host-credentials.json"))?;
         Ok(own.or_of(credentials).at(host.url, format!("the home directory {shown}")))
     }
-}
-
-/// The connection that `.nylorun/link.json` of this directory or of one above it names.
-fn of_project(directory: &Path, own: &Keys) -> Result<Option<Connection>, Failure> {
-    for directory in directory.ancestors() {
-        let folder = directory.join(".nylorun");
-        let path = folder.join("link.json");
-        let Some(link): Option<LinkFile> = home::read(&path)? else { continue };
-        let credentials = home::read(&folder.join("credentials.json"))?;
-        return Ok(Some(own.or_of(credentials).at(link.url, path.display().to_string())));
-    }
-    Ok(None)
 }
 
 struct Keys {
@@ -200,6 +204,16 @@ impl Connection {
     fn key(&self, role: &str, text: &str) -> Result<Key, Failure> {
         let wrong = |error| Failure::usage(format!("the {role} key for {} cannot be used: {error}", self.url));
         Key::new(text).map_err(wrong)
+    }
+
+    /// An error of this server; when it does not answer, with what told us of it.
+    pub(crate) fn failure(&self, error: Error) -> Failure {
+        match error {
+            Error::Unreachable { .. } => {
+                Failure::from(error).lines(vec![format!("its address comes from {}", self.origin)])
+            }
+            error => error.into(),
+        }
     }
 
     /// A URL that cannot be used, with where it came from.
@@ -320,10 +334,28 @@ mod tests {
     }
 
     #[test]
+    fn url_and_key_come_together_or_not_at_all() {
+        let mut machine = Machine::new().with_home().with_link();
+        machine.env.push(("NYLORUN_SERVER_KEY", key("e")));
+        let failure = machine.connect(&ConnectArgs::default(), "project").unwrap_err();
+        assert_eq!(failure.to_string(), "NYLORUN_SERVER_KEY is set, and NYLORUN_RUNTIME_URL is not");
+        assert_eq!(failure.exit.number(), 2);
+        // A server that the command line names has nothing to do with the environment.
+        let home = HomeArgs { home: Some(machine.root.path().join("home/.nylorun")) };
+        machine.connect(&ConnectArgs { home, ..ConnectArgs::default() }, "project").unwrap();
+        // For the tenant's settings alone, the management key is enough.
+        machine.env = vec![("NYLORUN_RUNTIME_URL", "http://env".into()), ("NYLORUN_MANAGEMENT_KEY", key("f"))];
+        let connection = machine.connect(&ConnectArgs::default(), "project").unwrap();
+        assert_eq!(found(&connection), ("http://env", None, Some("f")));
+    }
+
+    #[test]
     fn nothing_that_ran_is_exit_code_3() {
         let failure = Machine::new().connect(&ConnectArgs::default(), "x").unwrap_err();
         assert_eq!(failure.exit.number(), 3);
         assert!(failure.to_string().contains("home/.nylorun"), "{failure}");
+        let said = format!("{failure:?}");
+        assert!(said.contains("NYLORUN_RUNTIME_URL is not set") && said.contains("no .nylorun/link.json in"), "{said}");
     }
 
     #[test]

@@ -117,7 +117,7 @@ impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         match &error {
             Error::Unreachable { .. } => Self::not_running(error.to_string())
-                .remedy("start it with `nylorun serve`, or say where it runs with --url"),
+                .remedy("start it with `nylorun start`, or say where it runs with --url"),
             Error::Incompatible { .. } => {
                 Self::new(error.to_string()).remedy("use the `nylorun` of the server's own version")
             }
@@ -190,7 +190,7 @@ mod tests {
         let error = Error::Unreachable { url: "http://127.0.0.1:4000/health".into(), cause: "refused".into() };
         let failure = Failure::from(error);
         assert_eq!(failure.exit.number(), 3);
-        assert!(printed(&failure).contains("try: start it with `nylorun serve`"), "{}", printed(&failure));
+        assert!(printed(&failure).contains("try: start it with `nylorun start`"), "{}", printed(&failure));
     }
 
     #[test]

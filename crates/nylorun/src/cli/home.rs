@@ -7,33 +7,50 @@ use nylorun_domain::caller::is_key;
 use serde::{Deserialize, Serialize};
 
 use super::failure::Failure;
+use super::project::Project;
 
 /// `--home`.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct HomeArgs {
-    /// Home directory of the server [default: NYLORUN_HOME, or ~/.nylorun]
+    /// Home directory of the server [default: NYLORUN_HOME, else the one that the project is linked to, else
+    /// ~/.nylorun]
     #[arg(long, value_name = "DIR")]
     pub(crate) home: Option<PathBuf>,
 }
 
 impl HomeArgs {
-    /// The directory, absolute: the argument, or `NYLORUN_HOME`, or `~/.nylorun`.
+    /// The directory, absolute: the argument, or `NYLORUN_HOME`, or the one that the project is linked to, or
+    /// `~/.nylorun`.
     ///
     /// # Errors
-    /// None of the three says where.
+    /// None of the four says where.
     pub(crate) fn directory(&self) -> Result<PathBuf, Failure> {
-        let directory = self.directory_in(&|name| std::env::var(name).ok())?;
+        let env = |name: &str| std::env::var(name).ok();
+        let linked = match self.chosen(&env) {
+            Some(_) => None,
+            None => Project::of_process()?.and_then(|project| project.home()),
+        };
+        let directory = match linked {
+            Some(directory) => directory,
+            None => self.directory_in(&env)?,
+        };
         let failed = |error| Failure::usage(format!("home directory {:?}: {error}", directory.display().to_string()));
         std::path::absolute(&directory).map_err(failed)
     }
 
-    /// The same with another environment.
+    /// The same with another environment, without a look at the project.
     pub(crate) fn directory_in(&self, env: &dyn Fn(&str) -> Option<String>) -> Result<PathBuf, Failure> {
-        let set = |name: &str| env(name).filter(|value| !value.is_empty());
-        let chosen = self.home.clone().or_else(|| set("NYLORUN_HOME").map(PathBuf::from));
-        let chosen = chosen.or_else(|| Some(Path::new(&set("HOME")?).join(".nylorun")));
+        let chosen = self.chosen(env).or_else(|| Some(Path::new(&set(env, "HOME")?).join(".nylorun")));
         chosen.ok_or_else(|| Failure::usage("no home directory: HOME is not set").remedy("pass --home DIR"))
     }
+
+    fn chosen(&self, env: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
+        self.home.clone().or_else(|| set(env, "NYLORUN_HOME").map(PathBuf::from))
+    }
+}
+
+fn set(env: &dyn Fn(&str) -> Option<String>, name: &str) -> Option<String> {
+    env(name).filter(|value| !value.is_empty())
 }
 
 /// `host.json`, rewritten at each start of a server.
@@ -85,11 +102,24 @@ impl std::fmt::Debug for NamedKey {
     }
 }
 
-/// `link.json` of a project.
+/// `link.json` of a project. Only the URL is needed: other programs write it too.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct LinkFile {
+    /// 1.
+    #[serde(default)]
+    pub(crate) format: u32,
+    /// The host's id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) host_id: Option<String>,
+    /// The tenant's id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) tenant_id: Option<String>,
     /// The server's base URL.
     pub(crate) url: String,
+    /// The server's home directory, absolute, where it is on this machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) home: Option<PathBuf>,
 }
 
 /// A file that is kept beside a server.
@@ -104,7 +134,7 @@ pub(crate) trait KeptFile: for<'de> Deserialize<'de> {
 const OTHER_FORMAT: &str = "its `format` is not 1: a newer version wrote it";
 
 impl KeptFile for HostFile {
-    const WHEN_DAMAGED: &'static str = "the next `nylorun serve` writes it anew, with a new id of this host";
+    const WHEN_DAMAGED: &'static str = "the next start of the server writes it anew, with a new id of this host";
 
     fn problem(&self) -> Option<&'static str> {
         (self.format != 1).then_some(OTHER_FORMAT)
@@ -113,7 +143,7 @@ impl KeptFile for HostFile {
 
 impl KeptFile for CredentialsFile {
     const WHEN_DAMAGED: &'static str =
-        "the next `nylorun serve` makes new keys for the command line; keys of `nylorun key put` stay as they are";
+        "the next start of the server makes new keys for the command line; keys of `nylorun key put` stay as they are";
 
     fn problem(&self) -> Option<&'static str> {
         if self.format != 1 {
@@ -126,7 +156,7 @@ impl KeptFile for CredentialsFile {
 }
 
 impl KeptFile for LinkFile {
-    const WHEN_DAMAGED: &'static str = "then say where the server runs with --url";
+    const WHEN_DAMAGED: &'static str = "`nylorun start` writes it anew";
 
     fn problem(&self) -> Option<&'static str> {
         None

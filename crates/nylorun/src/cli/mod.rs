@@ -17,6 +17,7 @@ mod key;
 mod key_file;
 mod model;
 mod output;
+mod project;
 mod secrets;
 mod session;
 pub(crate) mod show;
@@ -28,10 +29,14 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-pub(crate) use args::{DemoArgs, MigrateArgs, ModelName, OpenapiArgs, OpenapiDocument, ServeArgs, ShellArgs};
+pub(crate) use args::{
+    DemoArgs, LogsArgs, MigrateArgs, ModelName, OpenapiArgs, OpenapiDocument, Place, ServeArgs, ShellArgs, StartArgs,
+    StopArgs,
+};
 pub(crate) use failure::Failure;
-pub(crate) use home::{CredentialsFile, HomeArgs, HostFile, NamedKey, read as read_file};
+pub(crate) use home::{CredentialsFile, HomeArgs, HostFile, KeptFile, LinkFile, NamedKey, read as read_file};
 pub(crate) use key::KeyRole;
+pub(crate) use project::{Project, current_directory};
 
 /// A self-hosted, durable runtime for AI agents.
 #[derive(Debug, Parser)]
@@ -45,7 +50,7 @@ pub(crate) struct Cli {
 const EXAMPLES: &str = "\
 Begin here:
   nylorun demo                                   a whole turn on this machine, without a model key
-  nylorun serve                                  the server, in the foreground
+  nylorun start                                  the server, in the background
   nylorun model set anthropic/claude-sonnet-5-5  its model; the key comes from ANTHROPIC_API_KEY
   nylorun agent save assistant.yaml
   nylorun chat assistant
@@ -57,6 +62,12 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not running or not enabled.";
 pub(crate) enum Command {
     /// Run the server in the foreground
     Serve(ServeArgs),
+    /// Run the server in the background, and link this directory to it
+    Start(StartArgs),
+    /// Stop the server, and wait until it is gone
+    Stop(StopArgs),
+    /// Print the log of the server in the background
+    Logs(LogsArgs),
     /// Show on this machine what it does: a turn with tools, printed as it happens
     Demo(DemoArgs),
     /// The child process of a virtual workspace

@@ -29,6 +29,8 @@ pub(crate) struct StatusArgs {
 #[derive(Serialize)]
 struct Status {
     url: String,
+    /// What told us of it, in words.
+    origin: String,
     health: Health,
     ready: Ready,
     /// Absent without a management key.
@@ -49,19 +51,21 @@ pub(crate) async fn run(args: StatusArgs) -> Result<(), Failure> {
 
 async fn ask(connection: &Connection) -> Result<Status, Failure> {
     let client = connection.any_client()?;
-    let health = client.health().await?;
+    let health = client.health().await.map_err(|error| connection.failure(error))?;
     let ready = client.ready().await?;
     let tenant = match connection.tenant() {
         Ok(tenant) if ready.status == "ready" => Some(tenant.status().await?),
         Ok(_) | Err(_) => None,
     };
-    Ok(Status { url: connection.url.clone(), health, ready, tenant })
+    let (url, origin) = (connection.url.clone(), connection.origin.clone());
+    Ok(Status { url, origin, health, ready, tenant })
 }
 
 fn told(status: &Status, style: &Style) -> String {
     let mut lines = vec![("server", format!("{} ({})", status.url, readiness(&status.ready, style)))];
     let protocol = &status.health.protocol;
     let version = format!("{}, protocol {} to {}", status.health.version, protocol.min, protocol.max);
+    lines.push(("found by", visible(&status.origin)));
     lines.push(("version", format!("{version}, process {}", status.health.pid)));
     if let Some(tenant) = &status.tenant {
         lines.extend(lines_of(tenant));
@@ -119,6 +123,7 @@ mod tests {
             "counts": {"sessions": 3, "runningSessions": 1, "uncertainEffects": 0}});
         let status = Status {
             url: "http://127.0.0.1:4000".into(),
+            origin: "/p/.nylorun/link.json".into(),
             health: serde_json::from_value(health).unwrap(),
             ready: serde_json::from_value(
                 json!({"status": "not_ready", "checks": {"listener": true, "tenant": false}}),
@@ -128,6 +133,7 @@ mod tests {
         };
         let expected = "\
 server      http://127.0.0.1:4000 (not ready: tenant)
+found by    /p/.nylorun/link.json
 version     0.1.0, protocol 4 to 10, process 7
 tenant      default (tn_1)
 model       none chosen

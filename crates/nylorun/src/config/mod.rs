@@ -14,6 +14,7 @@ use nylorun_store::db::DatabaseUrl;
 use nylorun_workspace::{Preference, Quota};
 
 use crate::cli::{Failure, ServeArgs};
+pub(crate) use values::LogFormat;
 pub(crate) use variables::{Idle, idle_of_process, unusable};
 use variables::{OF_PROCESS, Variables};
 
@@ -49,6 +50,8 @@ pub(crate) struct Config {
     pub(crate) yield_after: YieldAfter,
     /// Which lines the log shows.
     pub(crate) log_filter: String,
+    /// How its lines look.
+    pub(crate) log_format: LogFormat,
 }
 
 impl Config {
@@ -87,6 +90,7 @@ impl Config {
             stop_grace: values::stop_grace(env.text("NYLORUN_STOP_GRACE")?)?,
             yield_after: values::yield_after(env.text("NYLORUN_YIELD_STEPS")?, env.text("NYLORUN_YIELD_AFTER")?)?,
             log_filter: values::log_filter(env.text("NYLORUN_LOG")?)?,
+            log_format: values::log_format(env.text("NYLORUN_LOG_FORMAT")?)?,
         })
     }
 }
@@ -128,7 +132,8 @@ mod tests {
 
     fn read(listen: Option<&str>, env: &[(&str, &str)]) -> Result<Config, Failure> {
         let home = HomeArgs { home: Some(PathBuf::from("/h")) };
-        let args = ServeArgs { home, listen: listen.map(|text| text.parse().unwrap()), service: Vec::new() };
+        let listen = listen.map(|text| text.parse().unwrap());
+        let args = ServeArgs { home, listen, ..ServeArgs::default() };
         let get = |name: &str| env.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).into());
         Config::read(&args, &Variables::of(&get))
     }
@@ -177,6 +182,7 @@ mod tests {
             ("NYLORUN_YIELD_STEPS", "501"),
             ("NYLORUN_YIELD_AFTER", "20"),
             ("NYLORUN_LOG", "loud"),
+            ("NYLORUN_LOG_FORMAT", "xml"),
             ("NYLORUN_WORKSPACE_QUOTA", "1GB"),
             ("NYLORUN_WORKSPACE_FILES", "0"),
             ("NYLORUN_WORKSPACES_LIVE", "-1"),

@@ -170,6 +170,23 @@ pub(super) fn log_filter(text: Option<String>) -> Result<String, Failure> {
     Err(unusable("NYLORUN_LOG", &text, allowed))
 }
 
+/// How lines of the log look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LogFormat {
+    /// For people: time, level, text, `name=value`.
+    Text,
+    /// For programs: a JSON object a line.
+    Json,
+}
+
+pub(super) fn log_format(text: Option<String>) -> Result<LogFormat, Failure> {
+    match text.as_deref() {
+        None | Some("text") => Ok(LogFormat::Text),
+        Some("json") => Ok(LogFormat::Json),
+        Some(other) => Err(unusable("NYLORUN_LOG_FORMAT", other, "text or json")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

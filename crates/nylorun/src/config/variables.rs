@@ -26,9 +26,10 @@ const SERVER: &[&str] = &[
     "NYLORUN_YIELD_AFTER",
 ];
 
-/// What is read elsewhere: the log's filter, and what the command line reads to reach a server.
+/// What is read elsewhere: the log's filter and format, and what the command line reads to reach a server.
 const OTHERS: &[&str] = &[
     "NYLORUN_LOG",
+    "NYLORUN_LOG_FORMAT",
     "NYLORUN_RUNTIME_URL",
     "NYLORUN_SERVER_KEY",
     "NYLORUN_MANAGEMENT_KEY",

@@ -1,6 +1,8 @@
 //! The home directory: what is in it, who may read it, and that one process at a time serves from it
 //! (overview, Commands and files).
 
+mod last_stop;
+mod occupant;
 mod privacy;
 
 use std::fs::{self, OpenOptions};
@@ -14,6 +16,8 @@ use nylorun_store::db::{DatabaseUrl, HomeLock, HomeLockError};
 use serde::Serialize;
 
 use crate::cli::{CredentialsFile, Failure, HostFile, read_file};
+pub(crate) use last_stop::LastStop;
+pub(crate) use occupant::{Occupant, Process};
 pub(crate) use privacy::{CREDENTIALS, DATABASE, Exposure, SecretFile};
 
 /// A home directory.
@@ -30,7 +34,7 @@ impl Home {
         if path.is_dir() && !home.is_ours()? {
             privacy::refuse_open_folder(path)?;
         }
-        for folder in [path.to_owned(), home.tenant(), home.workspaces(), path.join("keys"), path.join("logs")] {
+        for folder in [path.to_owned(), home.tenant(), home.workspaces(), path.join("keys"), home.logs()] {
             privacy::keep_folder(&folder)?;
         }
         Ok(home)
@@ -71,7 +75,7 @@ impl Home {
             return Ok(home);
         }
         Err(Failure::not_running(format!("{} is no home directory of nylorun", path.display()))
-            .remedy("start a server with `nylorun serve`, or name its home directory with --home"))
+            .remedy("start a server with `nylorun start`, or name its home directory with --home"))
     }
 
     /// Takes the directory for this process.
@@ -80,7 +84,7 @@ impl Home {
     /// the child runs its own program: a lock whose holder is dead is waited for.
     pub(crate) fn lock(&self) -> Result<HomeLock, Failure> {
         const PATIENCE: Duration = Duration::from_secs(2);
-        let path = self.0.join("home.lock");
+        let path = self.lock_path();
         let begun = Instant::now();
         loop {
             match HomeLock::acquire(&path) {
@@ -90,7 +94,7 @@ impl Home {
                 }
                 Err(error @ HomeLockError::Held { .. }) => {
                     return Err(Failure::new(format!("{}: {error}", self.0.display()))
-                        .remedy("stop the other server, or choose another directory with --home"));
+                        .remedy("stop the other server with `nylorun stop`, or choose another directory with --home"));
                 }
                 Err(HomeLockError::Io(cause)) => {
                     return Err(Failure::new(format!("cannot use the lock file {}: {cause}", path.display())));
@@ -107,6 +111,21 @@ impl Home {
     /// Where the tenant's files are.
     pub(crate) fn tenant(&self) -> PathBuf {
         self.0.join("tenant")
+    }
+
+    /// The file whose lock the process holds that serves from the directory.
+    fn lock_path(&self) -> PathBuf {
+        self.0.join("home.lock")
+    }
+
+    /// Where servers in the background log.
+    pub(crate) fn logs(&self) -> PathBuf {
+        self.0.join("logs")
+    }
+
+    /// The log that a server in the background writes now.
+    pub(crate) fn log_file(&self) -> PathBuf {
+        self.logs().join("nylorun.log")
     }
 
     fn workspaces(&self) -> PathBuf {
@@ -155,7 +174,7 @@ fn is_dead(pid: u32) -> bool {
 }
 
 /// Written beside and renamed, so that a reader never sees half of it; only its owner may read it.
-fn write_private(path: &Path, file: &impl Serialize) -> Result<(), Failure> {
+pub(crate) fn write_private(path: &Path, file: &impl Serialize) -> Result<(), Failure> {
     let write = || -> io::Result<()> {
         let beside = path.with_extension("new");
         // What a stopped write left may be open to others.

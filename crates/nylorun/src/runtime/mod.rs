@@ -30,12 +30,14 @@ use tokio::task::JoinHandle;
 
 use crate::cli::{CredentialsFile, Failure, HostFile};
 use crate::config::{Config, unusable};
-use crate::home::Home;
+use crate::home::{Home, LastStop};
 
 /// A runtime that serves.
 pub(crate) struct Runtime {
     url: String,
+    home: Home,
     credentials: CredentialsFile,
+    store: Store,
     db: Arc<Db>,
     scheduler: Scheduler,
     workspaces: WorkspaceManager,
@@ -106,7 +108,9 @@ impl Runtime {
         home.write_host_file(&host_file(host_id, &store, address, &url))?;
         Ok(Self {
             url,
+            home,
             credentials,
+            store,
             db,
             scheduler,
             workspaces,
@@ -137,18 +141,37 @@ impl Runtime {
     /// Stops: streams end at once, turns come to rest, sessions are given back, then the store closes.
     pub(crate) async fn stop(self) {
         let begun = Instant::now();
+        let turns_running = self.advancing();
         self.stage.advance(Stage::Draining);
         self.sweeps.abort();
         self.scheduler.stop().await;
         self.liveness.abort();
         self.http_tools.close(Duration::from_secs(5)).await;
         self.workspaces.close(Duration::from_secs(5)).await;
+        self.say_how_it_stopped(turns_running).await;
         self.stage.advance(Stage::Closing);
         if let Err(error) = self.server.await {
             tracing::error!(%error, "the server's task ended badly");
         }
         self.db.close().await;
         tracing::info!(took_ms = begun.elapsed().as_millis(), "stopped");
+    }
+}
+
+impl Runtime {
+    /// For `nylorun stop`, which waits for this process to go.
+    async fn say_how_it_stopped(&self, turns_running: usize) {
+        let left = self.store.session_counts().await.map_err(|error| Failure::new(error.to_string()));
+        let written = left.and_then(|(_, left)| {
+            self.home.write_last_stop(&LastStop {
+                pid: std::process::id(),
+                turns_running: u64::try_from(turns_running).unwrap_or_default(),
+                turns_left: u64::try_from(left).unwrap_or_default(),
+            })
+        });
+        if let Err(failure) = written {
+            tracing::warn!(%failure, "how the turns were left cannot be said");
+        }
     }
 }
 

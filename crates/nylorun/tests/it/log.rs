@@ -30,6 +30,18 @@ fn lines<'a>(log: &'a str, words: &[&str]) -> Vec<&'a str> {
     log.lines().filter(|line| words.iter().all(|word| line.contains(word))).collect()
 }
 
+#[test]
+fn a_log_for_programs_is_json() {
+    let home = tempfile::tempdir().expect("a folder can be made");
+    let setup = Setup::new(home.path()).with("NYLORUN_LOG_FORMAT", "json");
+    assert!(setup.start().stop().success());
+    let lines: Vec<serde_json::Value> =
+        setup.log().lines().map(|line| serde_json::from_str(line).expect("each line is JSON")).collect();
+    let ready = lines.iter().find(|line| line["message"] == "ready").expect("it became ready");
+    assert_eq!((&ready["level"], &ready["sandbox"]), (&json!("INFO"), &json!("virtual")));
+    assert!(ready["timestamp"].is_string() && ready["url"].is_string(), "{ready}");
+}
+
 #[tokio::test]
 async fn the_life_of_a_server_is_told_in_few_lines() {
     let home = tempfile::tempdir().expect("a folder can be made");

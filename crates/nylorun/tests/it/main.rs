@@ -7,6 +7,7 @@
 )]
 
 mod approvals;
+mod background;
 mod budgets;
 mod chat;
 mod cli;
@@ -25,4 +26,5 @@ mod log;
 mod orders;
 mod queue;
 mod raw;
+mod scripts;
 mod server;

@@ -25,7 +25,35 @@ pub enum HomeLockError {
     Io(#[from] io::Error),
 }
 
+/// Who holds the lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LockHolder {
+    /// Nobody.
+    Nobody,
+    /// A process.
+    Process {
+        /// Its number in its own machine or container, if it has written it already.
+        pid: Option<u32>,
+    },
+}
+
 impl HomeLock {
+    /// Who holds the lock on the file at `path`; nobody when there is no such file.
+    ///
+    /// It looks by taking the lock for a moment, shared with others who look: a process that wants it waits that long.
+    pub fn holder(path: &Path) -> io::Result<LockHolder> {
+        let mut file = match File::open(path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(LockHolder::Nobody),
+            Err(error) => return Err(error),
+        };
+        match file.try_lock_shared() {
+            Ok(()) => Ok(LockHolder::Nobody),
+            Err(TryLockError::WouldBlock) => Ok(LockHolder::Process { pid: read_pid(&mut file) }),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+
     /// Takes the lock on the file at `path` (made if missing, never removed) and writes this process's number into it.
     /// Does not wait.
     pub fn acquire(path: &Path) -> Result<Self, HomeLockError> {

@@ -27,7 +27,7 @@ use sqlite::Sqlite;
 
 pub use counts::Counts;
 pub use error::{DbError, OpenError, WriteError};
-pub use home_lock::{HomeLock, HomeLockError};
+pub use home_lock::{HomeLock, HomeLockError, LockHolder};
 pub use notice::{Notice, Notices};
 pub use statement::{Expect, Guard, Statement};
 pub(crate) use url::chain;

@@ -13,7 +13,7 @@ pub(super) fn checks(home: &Path) -> Vec<Check> {
         return vec![Check::fail("home", format!("{shown} is not a directory"), "choose another with --home")];
     }
     if !home.is_dir() {
-        return vec![Check::warn("home", format!("{shown} is not there yet"), "`nylorun serve` makes it")];
+        return vec![Check::warn("home", format!("{shown} is not there yet"), "`nylorun start` makes it")];
     }
     let mut checks = vec![folder(home)];
     checks.extend(secret(home, "host-credentials.json", &CREDENTIALS));

@@ -9,7 +9,7 @@ use super::super::model;
 use super::super::status::failing;
 use super::Check;
 
-const START: &str = "start it with `nylorun serve`";
+const START: &str = "start it with `nylorun start`";
 
 /// Looks at the server, its database, its model and its workspaces.
 pub(super) async fn checks(connect: &ConnectArgs) -> Vec<Check> {
@@ -45,7 +45,8 @@ async fn reach(connection: &Connection, checks: &mut Vec<Check>) -> Result<Tenan
         move |error: Failure| Some(Check::fail(&name, error.to_string(), remedy))
     };
     let client = connection.any_client().map_err(told("keys", APPLICATION_KEY))?;
-    let health = client.health().await.map_err(Failure::from).map_err(told("server", START))?;
+    let unreached = |error| Failure::new(format!("{error} (its address comes from {})", connection.origin));
+    let health = client.health().await.map_err(unreached).map_err(told("server", START))?;
     let from = format!("{} ({}), from {}", connection.url, health.version, connection.origin);
     checks.push(Check::ok("server", from));
     if let Some(reason) = health.incompatibility() {
