@@ -1,14 +1,12 @@
-//! The child process in which the virtual shell of one workspace runs.
+//! The child process in which the virtual shell of one workspace runs: this program under a word that is no command.
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
-use crate::cli::{Failure, ShellArgs};
+/// The word. It stands beside the commands, so that neither help nor completions offer it.
+pub(crate) const WORD: &str = "internal-shell";
 
-/// Serves one workspace on standard input and output, until the input ends.
-///
-/// # Errors
-/// It could not serve; what was wrong went out in its first frame.
-pub(crate) fn run(args: ShellArgs) -> Result<(), Failure> {
-    let words = args.words.into_iter().map(std::ffi::OsString::from);
-    if nylorun_workspace::run_shell_child(words) == ExitCode::SUCCESS { Ok(()) } else { Err(Failure::told()) }
+/// Serves one workspace on standard input and output, until the input ends. What goes wrong at first goes out in a frame.
+pub(crate) fn run(words: impl Iterator<Item = OsString>) -> ExitCode {
+    nylorun_workspace::run_shell_child(words)
 }

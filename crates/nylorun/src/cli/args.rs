@@ -149,14 +149,6 @@ pub(crate) struct DemoArgs {
     pub(crate) key_env: Option<String>,
 }
 
-/// `nylorun internal-shell`: the child process of a virtual workspace. Its words are the workspace crate's own.
-#[derive(Debug, Args)]
-pub(crate) struct ShellArgs {
-    /// Passed on as they are.
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-    pub(crate) words: Vec<String>,
-}
-
 /// `nylorun migrate`
 #[derive(Debug, Args)]
 #[command(after_help = "\

@@ -30,8 +30,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 pub(crate) use args::{
-    DemoArgs, LogsArgs, MigrateArgs, ModelName, OpenapiArgs, OpenapiDocument, Place, ServeArgs, ShellArgs, StartArgs,
-    StopArgs,
+    DemoArgs, LogsArgs, MigrateArgs, ModelName, OpenapiArgs, OpenapiDocument, Place, ServeArgs, StartArgs, StopArgs,
 };
 pub(crate) use failure::Failure;
 pub(crate) use home::{CredentialsFile, HomeArgs, HostFile, KeptFile, LinkFile, NamedKey, read as read_file};
@@ -70,9 +69,6 @@ pub(crate) enum Command {
     Logs(LogsArgs),
     /// Show on this machine what it does: a turn with tools, printed as it happens
     Demo(DemoArgs),
-    /// The child process of a virtual workspace
-    #[command(hide = true)]
-    InternalShell(ShellArgs),
     /// Bring the database to this version's schema
     Migrate(MigrateArgs),
     /// Print an OpenAPI document

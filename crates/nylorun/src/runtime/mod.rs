@@ -309,7 +309,7 @@ fn workspace_manager(
         tenant: committer.store().tenant().clone(),
         host_id: host_id.to_owned(),
         preference: config.sandbox.clone(),
-        shell_command: ShellCommand { program: program.into(), args: vec!["internal-shell".into()] },
+        shell_command: ShellCommand { program: program.into(), args: vec![crate::shell::WORD.into()] },
         quota: config.workspace_quota,
         max_live: config.workspaces_live,
         lifetime: Lifetime::Durable,
