@@ -50,6 +50,10 @@ impl<'a> Call<'a> {
         Self { method: Method::POST, segments, query: Vec::new(), body: Some(body) }
     }
 
+    pub(crate) fn delete(segments: &'a [&'a str]) -> Self {
+        Self { method: Method::DELETE, segments, query: Vec::new(), body: None }
+    }
+
     /// Adds a query parameter, when there is a value.
     pub(crate) fn query(mut self, name: &'static str, value: Option<impl Into<String>>) -> Self {
         self.query.extend(value.map(|value| (name, value.into())));

@@ -333,6 +333,15 @@ impl Session {
         self.http.json(&Call::post(&segments, settle.to_body(request_id()?))).await
     }
 
+    /// Takes back a message that waits: `DELETE /v1/sessions/{id}/queue/{messageId}`.
+    ///
+    /// # Errors
+    /// 404 when it does not wait any more.
+    pub async fn remove_queued(&self, message_id: &str) -> Result<(), Error> {
+        let _: Value = self.http.json(&Call::delete(&["v1", "sessions", &self.id, "queue", message_id])).await?;
+        Ok(())
+    }
+
     /// A page of the session's events, from after `cursor` on: `GET /v1/sessions/{id}/items` (api 2.3). Without
     /// a limit it holds everything up to now; with one (1 to 200), `cursor` must come from such a page.
     ///

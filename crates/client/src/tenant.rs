@@ -277,8 +277,7 @@ impl TenantClient {
     /// 404 for a key that does not exist.
     pub async fn delete_key(&self, id: &str) -> Result<(), Error> {
         let segments = ["v1", "tenant", "keys", id];
-        let call = Call { method: Method::DELETE, segments: &segments, query: Vec::new(), body: None };
-        let _: Value = self.http.json(&call).await?;
+        let _: Value = self.http.json(&Call::delete(&segments)).await?;
         Ok(())
     }
 }

@@ -134,6 +134,13 @@ async fn a_session_is_opened_listed_and_commanded() {
 }
 
 #[tokio::test]
+async fn a_message_that_waits_is_taken_back() {
+    let stub = answering(200, json!({"id": "m/1", "deleted": true})).await;
+    stub.client().session("s").remove_queued("m/1").await.unwrap();
+    assert_eq!(last(&stub), ("DELETE /v1/sessions/s/queue/m%2F1".into(), None));
+}
+
+#[tokio::test]
 async fn history_keeps_each_event_as_it_came() {
     let stub = Stub::start(|request: Seen| async move {
         if request.line == "GET /health" {

@@ -1,4 +1,4 @@
-//! How the last server that stopped by itself left its turns: for `nylorun stop`, which cannot ask a server that is gone.
+//! How the last server that stopped by itself left its turns: for `nylorun stop`, which cannot ask one that is gone.
 
 use serde::{Deserialize, Serialize};
 

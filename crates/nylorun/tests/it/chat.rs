@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::server::{Server, Setup};
 
 /// A server that starts again at the address that its clients know, with an agent that the fixture model plays.
-async fn prepared(home: &Path) -> (Setup, Server) {
+pub(crate) async fn prepared(home: &Path) -> (Setup, Server) {
     let server = Setup::new(home).start();
     let manifest = json!({"manifestSchemaVersion": 5, "id": "helper", "capabilities": [{"id": "c", "type": "agent"}]});
     server.client().save_agent("helper", &manifest, "1").await.expect("the agent is saved");
@@ -19,13 +19,13 @@ async fn prepared(home: &Path) -> (Setup, Server) {
 }
 
 /// A chat that runs, with what it printed line by line.
-struct Chat {
-    child: Child,
+pub(crate) struct Chat {
+    pub(crate) child: Child,
     lines: std::io::Lines<BufReader<ChildStdout>>,
 }
 
 impl Chat {
-    fn start(home: &Path, args: &[&str]) -> Self {
+    pub(crate) fn start(home: &Path, args: &[&str]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_nylorun"));
         for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("NYLORUN_")) {
             command.env_remove(name);
@@ -38,24 +38,24 @@ impl Chat {
     }
 
     /// The next line.
-    fn line(&mut self) -> String {
+    pub(crate) fn line(&mut self) -> String {
         self.lines.next().expect("there is a line").expect("it is text")
     }
 
     /// The lines that are left, without what changes from run to run, and the exit code.
-    fn end(mut self) -> (Vec<String>, Option<i32>) {
+    pub(crate) fn end(mut self) -> (Vec<String>, Option<i32>) {
         let lines = self.lines.map(|line| line.expect("it is text"));
         let lines = lines.filter(|line| !line.contains("connecting again")).map(|line| without_duration(&line));
         (lines.collect(), self.child.wait().expect("it ended").code())
     }
 
     /// Ctrl-C.
-    fn interrupt(&self) {
+    pub(crate) fn interrupt(&self) {
         let pid = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("it runs");
     }
 
-    fn stderr(&mut self) -> String {
+    pub(crate) fn stderr(&mut self) -> String {
         let mut text = String::new();
         self.child.stderr.take().expect("it is piped").read_to_string(&mut text).expect("it is text");
         text
@@ -63,7 +63,7 @@ impl Chat {
 }
 
 /// `✓ bash  12 ms  out` without how long it took.
-fn without_duration(line: &str) -> String {
+pub(crate) fn without_duration(line: &str) -> String {
     let parts: Vec<&str> = line.split("  ").collect();
     match parts[..] {
         [call, took, outcome] if took.ends_with(" ms") || took.ends_with(" s") => format!("{call}  {outcome}"),

@@ -7,6 +7,7 @@
 )]
 
 mod approvals;
+mod asks;
 mod background;
 mod budgets;
 mod chat;

@@ -1,7 +1,9 @@
 //! What the person types.
 
-use std::io::{self, BufRead as _, Read as _};
+use std::io::{self, BufRead as _, Read as _, Write as _};
 
+use clap::ValueEnum;
+use nylorun_client::{CommandKind, Content};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 
@@ -9,10 +11,13 @@ use super::super::failure::Failure;
 
 /// What may be typed at the prompt besides messages.
 pub(super) const HELP: &str = "\
-/help     this list
-/quit     leave; so do /exit and the end of input (Ctrl-D). The session stays: --session ID goes on with it
-//TEXT    send a message that begins with one /
-Ctrl-C    cancel the turn that runs; a second one leaves
+/help        this list
+/quit        leave; so do /exit and the end of input (Ctrl-D). The session stays: --session ID goes on with it
+//TEXT       send a message that begins with one /
+Ctrl-C       cancel the turn that runs; a second one leaves
+While a turn runs, a line waits and begins the next turn, unless --when-busy steer was given:
+/steer TEXT  the turn that runs reads it at its next step
+/queue TEXT  it begins the next turn
 ";
 
 /// A line that was typed at the prompt.
@@ -22,6 +27,8 @@ pub(super) enum Typed<'a> {
     Nothing,
     /// A message.
     Message(&'a str),
+    /// A message that says what it wants while a turn runs.
+    When(WhenBusy, &'a str),
     /// The list of commands is wanted.
     Help,
     /// No more.
@@ -40,6 +47,12 @@ impl<'a> Typed<'a> {
         let Some(first) = trimmed.split_whitespace().next() else { return Self::Nothing };
         let is_command =
             first.strip_prefix('/').is_some_and(|word| word.bytes().all(|byte| byte.is_ascii_alphabetic()));
+        let rest = trimmed.get(first.len()..).unwrap_or_default().trim_start();
+        match (first, rest) {
+            ("/steer", text) if !text.is_empty() => return Self::When(WhenBusy::Steer, text),
+            ("/queue", text) if !text.is_empty() => return Self::When(WhenBusy::Queue, text),
+            _ => {}
+        }
         match trimmed {
             "/help" => Self::Help,
             "/quit" | "/exit" => Self::Quit,
@@ -47,6 +60,71 @@ impl<'a> Typed<'a> {
             _ => Self::Message(line),
         }
     }
+}
+
+/// What a message wants that is sent while a turn runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum WhenBusy {
+    /// Begin a turn of its own when the active one has ended
+    Queue,
+    /// Be read by the active turn at its next step
+    Steer,
+}
+
+impl WhenBusy {
+    /// The command with this text.
+    pub(super) fn command(self, text: &str) -> CommandKind {
+        let content = Content::Text(text.to_owned());
+        match self {
+            Self::Queue => CommandKind::Queue(content),
+            Self::Steer => CommandKind::Steer(content),
+        }
+    }
+}
+
+/// Who sits at standard input.
+pub(super) enum Keyboard {
+    /// Nobody: a program, a file, or nothing.
+    Nobody,
+    /// Somebody who answers when asked. Nothing is read before: it may be meant for another program.
+    Answers(Option<Lines>),
+    /// Somebody who talks, also while a turn runs.
+    Talks(Lines),
+}
+
+impl Keyboard {
+    /// Whether somebody can be asked.
+    pub(super) fn is_somebody(&self) -> bool {
+        match self {
+            Self::Nobody => false,
+            Self::Answers(_) | Self::Talks(_) => true,
+        }
+    }
+
+    /// The next line; `None` at the end, or when there is nobody. Cancel safe.
+    pub(super) async fn line(&mut self) -> Option<String> {
+        match self {
+            Self::Nobody => None,
+            Self::Answers(lines) => lines.get_or_insert_with(Lines::of_stdin).next().await,
+            Self::Talks(lines) => lines.next().await,
+        }
+    }
+
+    /// The next line that is typed without being asked for; never comes at the end. Cancel safe.
+    pub(super) async fn meanwhile(&mut self) -> String {
+        if let Self::Talks(lines) = self
+            && let Some(line) = lines.next().await
+        {
+            return line;
+        }
+        std::future::pending().await
+    }
+}
+
+/// Standard error, so that standard output holds the answer alone.
+pub(super) fn write_stderr(text: &str) {
+    // Nobody can be told when standard error is gone.
+    let _ = io::stderr().write_all(text.as_bytes());
 }
 
 /// Lines of standard input. They are read by a thread of their own, since a read of a terminal cannot be interrupted.
@@ -137,6 +215,9 @@ mod tests {
             ("hello ", Typed::Message("hello ")),
             (" /help ", Typed::Help),
             ("/quit", Typed::Quit),
+            ("/steer  use the other one ", Typed::When(WhenBusy::Steer, "use the other one")),
+            ("/queue x", Typed::When(WhenBusy::Queue, "x")),
+            ("/steer", Typed::Unknown("/steer")),
             ("/exit", Typed::Quit),
             ("/", Typed::Unknown("/")),
             ("/hepl me", Typed::Unknown("/hepl")),

@@ -1,9 +1,11 @@
 //! `nylorun chat`: a conversation with an agent, from a terminal.
 
+mod ask;
 mod input;
+mod owed;
 mod turn;
 
-use std::io::{self, IsTerminal as _, Write as _};
+use std::io::{self, IsTerminal as _};
 
 use clap::Args;
 use nylorun_client::{Client, Environment, Error, InlineEnvironment, OpenSession, SessionStatus, SessionView, uuid_v4};
@@ -13,8 +15,8 @@ use super::failure::{Exit, Failure};
 use super::session::{calls_in_doubt, explain};
 use super::show::{EventPrinter, View};
 use super::term::{Style, Tone, visible};
-use input::{HELP, Interrupts, Lines, Typed};
-use turn::{Ended, Turn};
+use input::{HELP, Interrupts, Keyboard, Lines, Typed, WhenBusy, write_stderr};
+use turn::{Ended, Turn, unknown};
 
 /// `nylorun chat`
 #[derive(Debug, Args)]
@@ -24,10 +26,14 @@ Examples:
   nylorun chat assistant --session ID                       go on with a session
   nylorun chat assistant --message \"What is in this folder?\"
   git diff | nylorun chat reviewer --json                   one message, events as JSON
+  nylorun chat assistant --session ID --when-busy steer --message \"Use the staging server.\"
 
 At the prompt, /help lists the commands and /quit leaves; a line that begins with // is sent with one / less. Ctrl-C \
 cancels the turn that runs; a second one leaves. A lost connection is taken up again where it broke, and so is a turn \
-that ran on while nobody looked. With one message, exit code 1 says that its turn did not complete.")]
+that ran on while nobody looked. A turn that asks is answered at the terminal: y or n for a call, a line for a \
+question. Without a terminal, what is asked is printed with the commands that answer it.
+
+With one message, exit code 1 says that its turn did not complete: it failed, was cancelled, or waits for somebody.")]
 pub(crate) struct ChatArgs {
     /// Id of the agent, as `nylorun agent list` names it
     agent: String,
@@ -37,6 +43,13 @@ pub(crate) struct ChatArgs {
     /// Send this message, print the answer and leave; a message on standard input does the same
     #[arg(long, short, value_name = "TEXT")]
     message: Option<String>,
+    /// What a message does that comes while a turn runs [default: a line typed meanwhile is queued; one message waits
+    /// for the turn and is sent then]
+    #[arg(long, value_enum, value_name = "MODE")]
+    when_busy: Option<WhenBusy>,
+    /// Talk and ask line by line although standard input is no terminal
+    #[arg(long)]
+    interactive: bool,
     /// Open the session with a workspace of its own, whatever the tenant's default
     #[arg(long, conflicts_with = "no_sandbox")]
     sandbox: bool,
@@ -59,7 +72,8 @@ pub(crate) struct ChatArgs {
 /// What the server refused, that it could not be reached, or that the last turn did not complete.
 pub(crate) async fn run(args: ChatArgs) -> Result<(), Failure> {
     // Before anything is opened: a session without a message would stay behind.
-    let message = match (&args.message, io::stdin().is_terminal()) {
+    let is_person = args.interactive || io::stdin().is_terminal();
+    let message = match (&args.message, is_person) {
         (Some(message), _) => Some(input::message(message)?),
         (None, false) => Some(input::whole_stdin()?),
         (None, true) => None,
@@ -68,16 +82,36 @@ pub(crate) async fn run(args: ChatArgs) -> Result<(), Failure> {
     let opened = open(&client, &args).await?;
     let view = if args.json { View::Json } else { View::Conversation };
     let printer = EventPrinter::new(io::stdout(), Style::of_stdout(), view);
-    let mut turn = Turn::new(client.session(opened.id.as_str()), printer, Interrupts::of_terminal()?);
-    if let Some(turn_id) = opened.active_turn_id.as_deref().filter(|_| goes_on(&opened.status)) {
-        turn.attach(turn_id).await?;
-    }
-    match message {
-        Some(message) => match turn.run(&message).await? {
-            Ended::Completed => Ok(()),
-            Ended::Otherwise | Ended::Left => Err(Failure::told()),
+    let keyboard = match (is_person, &message) {
+        (false, _) => Keyboard::Nobody,
+        (true, Some(_)) => Keyboard::Answers(None),
+        (true, None) => Keyboard::Talks(Lines::of_stdin()),
+    };
+    let session = client.session(opened.id.as_str());
+    let when_busy = args.when_busy.unwrap_or(WhenBusy::Queue);
+    let mut turn = Turn::new(session, printer, Interrupts::of_terminal()?, keyboard, when_busy);
+    let ended = match (&message, args.when_busy) {
+        (Some(message), Some(when_busy)) => turn.run_when_busy(message, when_busy).await?,
+        (Some(message), None) => match attach(&mut turn, &opened).await? {
+            Some(rests @ (Ended::Waits | Ended::Left)) => rests,
+            Some(Ended::Completed | Ended::Otherwise) | None => turn.run(message).await?,
         },
-        None => talk(&mut turn).await,
+        (None, _) => match attach(&mut turn, &opened).await? {
+            Some(Ended::Left) => Ended::Left,
+            Some(Ended::Completed | Ended::Otherwise | Ended::Waits) | None => return talk(&mut turn).await,
+        },
+    };
+    match ended {
+        Ended::Completed => Ok(()),
+        Ended::Otherwise | Ended::Waits | Ended::Left => Err(Failure::told()),
+    }
+}
+
+/// Goes on with the turn that has not ended, if there is one.
+async fn attach(turn: &mut Turn, opened: &SessionView) -> Result<Option<Ended>, Failure> {
+    match opened.active_turn_id.as_deref().filter(|_| goes_on(&opened.status)) {
+        Some(turn_id) => turn.attach(turn_id).await.map(Some),
+        None => Ok(None),
     }
 }
 
@@ -111,12 +145,11 @@ async fn open(client: &Client, args: &ChatArgs) -> Result<SessionView, Failure> 
     Ok(opened)
 }
 
-/// Whether a turn in this status moves by itself.
+/// Whether a turn in this status moves by itself, or with an answer.
 fn goes_on(status: &SessionStatus) -> bool {
     match status {
-        SessionStatus::Runnable | SessionStatus::Running | SessionStatus::Waiting => true,
+        SessionStatus::Runnable | SessionStatus::Running | SessionStatus::Waiting | SessionStatus::Paused => true,
         SessionStatus::Idle
-        | SessionStatus::Paused
         | SessionStatus::Uncertain
         | SessionStatus::Completed
         | SessionStatus::Failed
@@ -128,11 +161,6 @@ fn goes_on(status: &SessionStatus) -> bool {
 /// Standard error, so that standard output holds the answer alone.
 fn say(text: &str) {
     write_stderr(&format!("{}\n", Style::of_stderr().paint(Tone::Faint, &visible(text))));
-}
-
-fn write_stderr(text: &str) {
-    // Nobody can be told when standard error is gone.
-    let _ = io::stderr().write_all(text.as_bytes());
 }
 
 fn open_session(args: &ChatArgs) -> OpenSession {
@@ -155,11 +183,10 @@ fn unknown_agent(error: Error, agent: &str) -> Failure {
 
 /// Line for line, until `/quit`, the end of input, or Ctrl-C at the prompt.
 async fn talk(turn: &mut Turn) -> Result<(), Failure> {
-    let mut lines = Lines::of_stdin();
     loop {
         prompt();
         let line = tokio::select! {
-            line = lines.next() => line,
+            line = turn.keyboard.line() => line,
             () = turn.interrupts.next() => None,
         };
         let Some(line) = line else {
@@ -175,14 +202,14 @@ async fn talk(turn: &mut Turn) -> Result<(), Failure> {
                 continue;
             }
             Typed::Unknown(word) => {
-                say(&format!("there is no command {word}; /help lists them, and //… sends a line that begins with /"));
+                say(&unknown(word));
                 continue;
             }
-            Typed::Message(message) => message,
+            Typed::Message(message) | Typed::When(_, message) => message,
         };
         match turn.run(message).await {
             Ok(Ended::Left) => return Err(Failure::told()),
-            Ok(Ended::Completed | Ended::Otherwise) => {}
+            Ok(Ended::Completed | Ended::Otherwise | Ended::Waits) => {}
             // A message that was refused is no reason to leave.
             Err(failure) if failure.exit == Exit::Failed => failure.print(&mut io::stderr(), &Style::of_stderr()),
             Err(failure) => return Err(failure),

@@ -1,8 +1,11 @@
 //! `nylorun session`
 
+mod answer;
 mod doubt;
 mod events;
 mod list;
+mod pending;
+mod queue;
 mod settle;
 mod show;
 
@@ -13,7 +16,9 @@ use super::connect::ConnectArgs;
 use super::failure::Failure;
 use super::output::OutputArgs;
 use super::term::visible;
+pub(super) use answer::answer;
 pub(super) use doubt::{calls_in_doubt, explain};
+pub(super) use pending::{Inputs, Question, QuestionKind, answers, asked, questions};
 
 /// `nylorun session`
 #[derive(Debug, Subcommand)]
@@ -28,6 +33,12 @@ pub(crate) enum SessionCommand {
     Items(events::ItemsArgs),
     /// End the turn that runs
     Cancel(CancelArgs),
+    /// Allow or refuse a call that a turn asks about
+    Approve(answer::ApproveArgs),
+    /// Answer a question of a turn
+    Respond(answer::RespondArgs),
+    /// List the messages that wait, or take one back
+    Queue(queue::QueueArgs),
     /// Say what became of an effect whose outcome is unknown; a turn that waits for it goes on
     Settle(settle::SettleArgs),
 }
@@ -64,16 +75,21 @@ pub(crate) async fn run(command: SessionCommand) -> Result<(), Failure> {
         SessionCommand::Events(args) => events::run(args).await,
         SessionCommand::Items(args) => events::items(args).await,
         SessionCommand::Cancel(args) => cancel(args).await,
+        SessionCommand::Approve(args) => answer::approve(args).await,
+        SessionCommand::Respond(args) => answer::respond(args).await,
+        SessionCommand::Queue(args) => queue::run(args).await,
         SessionCommand::Settle(args) => settle::run(args).await,
     }
 }
 
 async fn cancel(args: CancelArgs) -> Result<(), Failure> {
     let session = args.connect.connection()?.client()?.session(&args.id);
+    // The answer to a cancel names no turn.
+    let turn_id = session.view().await?.active_turn_id;
     let accepted = session.command(&Command::new(CommandKind::Cancel { reason: args.reason })?).await?;
     // It is cancelled whatever the answer of a look afterwards is.
     let uncertain = session.view().await.map(|view| view.uncertain_effects.len()).unwrap_or_default();
-    args.output.print(&accepted, |accepted| match accepted.turn_id {
+    args.output.print(&accepted, |_| match turn_id {
         Some(_) => cancelled(&args.id, uncertain),
         None => format!("no turn ran in {}: there was nothing to cancel\n", visible(&args.id)),
     })

@@ -10,7 +10,7 @@ use super::super::connect::ConnectArgs;
 use super::super::failure::Failure;
 use super::super::output::OutputArgs;
 use super::super::term::{Style, Tone, one_line, visible};
-use super::{calls_in_doubt, explain};
+use super::{Inputs, answers, asked, calls_in_doubt, explain, questions};
 
 /// `nylorun session show`
 #[derive(Debug, Args)]
@@ -35,7 +35,11 @@ pub(super) async fn run(args: ShowArgs) -> Result<(), Failure> {
     let session = args.connect.connection()?.client()?.session(&args.id);
     let view = session.view().await?;
     let calls = calls_in_doubt(&session, &view).await?;
-    args.output.print(&view, |view| told(view, &calls, &Style::of_stdout()))
+    let inputs = Inputs::read(&session, &view).await?;
+    args.output.print(&view, |view| {
+        let style = Style::of_stdout();
+        told(view, &calls, &style) + &open_questions(view, &inputs, &style)
+    })
 }
 
 fn told(view: &SessionView, calls: &HashMap<String, String>, style: &Style) -> String {
@@ -59,6 +63,11 @@ fn told(view: &SessionView, calls: &HashMap<String, String>, style: &Style) -> S
         text.push_str(&explain(view, effect, calls, style));
     }
     text
+}
+
+fn open_questions(view: &SessionView, inputs: &Inputs, style: &Style) -> String {
+    let text = |question| asked(question, inputs, style) + &answers(&view.id, question, style);
+    questions(view).iter().map(text).collect()
 }
 
 fn workspace(view: &SessionView) -> String {

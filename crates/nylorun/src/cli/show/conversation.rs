@@ -51,7 +51,10 @@ impl Conversation {
             return String::new();
         }
         match event.kind.as_str() {
-            "command.message" => self.line(&said(&event.payload, style)),
+            "command.message" | "message.steered" => self.line(&said(&event.payload, style)),
+            "message.queued" => self.line(&style.paint(Tone::Faint, &waits(&event.payload))),
+            "message.removed" => self.line(&style.paint(Tone::Faint, &dropped(&event.payload))),
+            "command.approve" | "command.respond" => self.line(&style.paint(Tone::Faint, &answered(&event.payload))),
             "message.assistant" => self.assistant(event, style),
             "tool.completed" => self.tool(event, style),
             "model.failed" => {
@@ -205,6 +208,27 @@ fn output_gist(output: &Value) -> (Mark, String) {
 
 fn labelled(label: &str, printed: &str) -> String {
     if printed.is_empty() { label.to_owned() } else { format!("{label}: {printed}") }
+}
+
+fn waits(payload: &Value) -> String {
+    let steers = payload.get("mode").is_some_and(|mode| mode == "steer");
+    let when = if steers { "the turn reads it at its next step" } else { "it begins the next turn" };
+    let said = ["content", "data", "parts"].iter().find_map(|name| payload.get(*name)).map(plain).unwrap_or_default();
+    format!("· waits: {} ({when})", one_line(&said, INPUT_WIDTH))
+}
+
+fn dropped(payload: &Value) -> String {
+    let reason = payload.get("reason").map(plain).unwrap_or_default();
+    visible(&format!("· a message that waited is gone ({reason})"))
+}
+
+fn answered(payload: &Value) -> String {
+    let answer = match payload.get("approved").and_then(Value::as_bool) {
+        Some(true) => "allowed".to_owned(),
+        Some(false) => "not allowed".to_owned(),
+        None => one_line(&payload.get("value").map(plain).unwrap_or_default(), INPUT_WIDTH),
+    };
+    format!("· answered: {answer}")
 }
 
 fn paused(payload: &Value) -> String {

@@ -10,7 +10,7 @@ use nylorun_client::{Delta, Event, Update};
 
 use super::term::{Style, Tone, duration, visible};
 use conversation::Conversation;
-pub(crate) use record::call_in_doubt;
+pub(crate) use record::{call_in_doubt, plain};
 
 /// How events are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

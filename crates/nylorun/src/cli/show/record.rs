@@ -31,7 +31,14 @@ fn gist(event: &Event) -> String {
     let payload = &event.payload;
     let text = |name: &str| payload.get(name).map(plain).unwrap_or_default();
     let gist = match event.kind.as_str() {
-        "command.message" => ["content", "data", "parts"].map(text).concat(),
+        "command.message" | "message.steered" => ["content", "data", "parts"].map(text).concat(),
+        "message.queued" => format!("{}  {}", text("mode"), ["content", "data", "parts"].map(text).concat()),
+        "message.removed" => format!("{}  {}", text("messageId"), text("reason")),
+        "command.approve" => {
+            let approved = payload.get("approved").and_then(Value::as_bool).unwrap_or_default();
+            format!("{}  {}", if approved { "approved" } else { "denied" }, text("interactionId"))
+        }
+        "command.respond" => format!("{}  {}", text("value"), text("interactionId")),
         "turn.completed" => text("output"),
         "turn.failed" => error(payload),
         "turn.cancelled" => text("reason"),
@@ -81,7 +88,7 @@ pub(super) fn error(payload: &Value) -> String {
 }
 
 /// A string as it is, anything else as JSON.
-pub(super) fn plain(value: &Value) -> String {
+pub(crate) fn plain(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
         Value::Null => String::new(),
@@ -121,6 +128,10 @@ mod tests {
                 "bash ls completed 5 ms",
             ),
             ("sandbox.state", json!({"state": "running", "backend": "virtual"}), "running virtual"),
+            ("message.queued", json!({"messageId": "m", "mode": "queue", "content": "and then"}), "queue and then"),
+            ("message.removed", json!({"messageId": "m", "reason": "cancelled"}), "m cancelled"),
+            ("command.approve", json!({"interactionId": "i", "approved": false}), "denied i"),
+            ("command.respond", json!({"interactionId": "i", "value": 2}), "2 i"),
             ("something.new", json!({"x": [1]}), r#"{"x":[1]}"#),
         ];
         for (kind, payload, expected) in cases {
