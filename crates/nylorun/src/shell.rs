@@ -6,7 +6,7 @@ use std::process::ExitCode;
 /// The word. It stands beside the commands, so that neither help nor completions offer it.
 pub(crate) const WORD: &str = "internal-shell";
 
-/// Serves one workspace on standard input and output, until the input ends. What goes wrong at first goes out in a frame.
+/// Serves one workspace on standard input and output, until the input ends. What goes wrong is in its first frame.
 pub(crate) fn run(words: impl Iterator<Item = OsString>) -> ExitCode {
     nylorun_workspace::run_shell_child(words)
 }
