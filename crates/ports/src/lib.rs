@@ -5,6 +5,7 @@
 
 pub mod abort;
 pub mod backends;
+pub mod blobs;
 pub mod budgets;
 pub mod crossings;
 pub mod http_tools;

@@ -1,5 +1,6 @@
 //! Where a provider's key is sealed. Only the keys service holds the vault key (trust 1).
 
+use nylorun_domain::change::TenantWrite;
 use nylorun_domain::json::Json;
 
 use crate::BoxFuture;
@@ -19,6 +20,8 @@ pub struct ModelPut {
     pub settings: Json,
     /// The API key; may be empty for an endpoint that wants none.
     pub key: Secret,
+    /// The write that this is, to be remembered with it.
+    pub write: Option<TenantWrite>,
 }
 
 /// Seals providers' keys.

@@ -60,6 +60,18 @@ pub trait Workspaces: Send + Sync {
     fn call(&self, call: WorkspaceCall, abort: Abort) -> BoxFuture<'_, WorkspaceAnswer>;
 }
 
+/// Why a workspace was not removed. It may be tried again.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the workspace was not removed: {0}")]
+pub struct RemovalError(pub String);
+
+/// Removes workspaces.
+pub trait WorkspaceRemoval: Send + Sync {
+    /// Removes a workspace with its files and its record, after the calls that run on it or wait for it. One that is
+    /// not there is fine.
+    fn remove<'a>(&'a self, key: &'a WorkspaceKey) -> BoxFuture<'a, Result<(), RemovalError>>;
+}
+
 /// Tells which backends there are.
 pub trait WorkspaceReports: Send + Sync {
     /// What the probes said. They run at the first call and hold for the life of the process.

@@ -22,13 +22,14 @@ const fn layer(name: &'static str, may_use: &'static [&'static str], reason: &'s
 }
 
 /// The table, lowest first. A crate that is not in it fails; so does an edge that its row does not list.
-const LAYERS: [Layer; 17] = [
+const LAYERS: [Layer; 18] = [
     layer("domain", &[], "nouns and pure decisions: everything stands on it, so it stands on nothing"),
     layer("engine", &["domain"], "a pure state machine: it asks for effects and reaches none"),
     layer("wire", &["domain"], "converts between JSON and domain types, and decides nothing"),
     layer("ports", &["domain"], "traits over domain types, so that an adapter needs no layer above it"),
     layer("store", &["domain", "wire"], "executes changes; of wire it uses the event codec only"),
     layer("keys", &["domain", "ports", "store"], "keeps sealed keys in the store and hands out answers, never keys"),
+    layer("blobs", &["domain", "ports"], "keeps bytes under keys; what they mean is known above"),
     layer("gates", &["domain", "ports"], "the way out: it knows neither the store nor the workspace"),
     layer("workspace", &["domain", "ports"], "the manager keeps its records through a port and reaches no store"),
     layer("harness", &["domain", "engine", "wire", "ports"], "drives the engine; it commits through a port"),
