@@ -6,7 +6,7 @@ use crate::compaction::Compacted;
 use crate::id::{CallId, EffectId, InvocationId};
 use crate::json::Json;
 use crate::model::{ModelOutcome, Prompt, words};
-use crate::tool::{ToolOutcome, WorkspaceTool};
+use crate::tool::{SkillTool, ToolOutcome, WorkspaceTool};
 use crate::transcript::Input;
 
 words! {
@@ -101,6 +101,8 @@ pub enum ToolTarget {
     Workspace(WorkspaceTool),
     /// At the HTTP endpoint that the manifest names for the tool, called by the tool gate (engine e.4).
     Http,
+    /// In the runtime, which reads the files of the agent's skills.
+    Skill(SkillTool),
     /// Nowhere yet: the call completes as failed `tool.unavailable` (decisions, Manifests).
     Unavailable,
     /// Nowhere: the agent has no tool of this name. The call completes as failed `tool.unknown`.
@@ -118,6 +120,8 @@ words! {
         Workspace = "workspace",
         /// At a gate, which holds the call by its effect's id and never sends it twice (trust 5).
         Gate = "gate",
+        /// In the runtime itself, which only reads: the skill tools.
+        Runtime = "runtime",
         /// Nowhere: it was refused at its intent.
         Nowhere = "nowhere",
     }
@@ -129,6 +133,7 @@ impl ToolTarget {
         match self {
             Self::Workspace(_) => RunsAt::Workspace,
             Self::Http => RunsAt::Gate,
+            Self::Skill(_) => RunsAt::Runtime,
             Self::Unavailable | Self::UnknownTool | Self::MalformedInput | Self::Denied => RunsAt::Nowhere,
         }
     }
@@ -141,6 +146,7 @@ impl ToolRequest {
             ToolTarget::Workspace(tool) if !tool.is_read_only() => tool.subject(&self.input),
             ToolTarget::Workspace(_)
             | ToolTarget::Http
+            | ToolTarget::Skill(_)
             | ToolTarget::Unavailable
             | ToolTarget::UnknownTool
             | ToolTarget::MalformedInput
@@ -152,7 +158,7 @@ impl ToolRequest {
     pub fn refusal(&self) -> Option<ToolOutcome> {
         let name = &self.tool_name;
         match self.target {
-            ToolTarget::Workspace(_) | ToolTarget::Http => None,
+            ToolTarget::Workspace(_) | ToolTarget::Http | ToolTarget::Skill(_) => None,
             ToolTarget::Unavailable => {
                 Some(ToolOutcome::failed("tool.unavailable", format!("Nothing here can run the tool {name}.")))
             }
@@ -213,7 +219,7 @@ pub fn may_run_again(kind: EffectKind, tool: Option<(RunsAt, &str)>) -> bool {
 /// somebody must look at it.
 pub fn may_have_changed(kind: EffectKind, tool: Option<(RunsAt, &str)>) -> bool {
     match (kind, tool) {
-        (EffectKind::Model | EffectKind::Steer, _) => false,
+        (EffectKind::Model | EffectKind::Steer, _) | (EffectKind::Tool, Some((RunsAt::Runtime, _))) => false,
         (EffectKind::Tool, Some((RunsAt::Workspace | RunsAt::Nowhere, name))) => {
             !WorkspaceTool::from_wire(name).is_some_and(WorkspaceTool::is_read_only)
         }

@@ -8,6 +8,7 @@ pub mod change;
 pub mod check;
 pub mod checkpoint;
 pub mod compaction;
+pub mod definition_file;
 pub mod direct_call;
 pub mod effect;
 pub mod event;

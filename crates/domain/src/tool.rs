@@ -49,6 +49,16 @@ words! {
     }
 }
 
+words! {
+    /// The tools by which a model reads the skills of its agent (sandbox-and-definitions d1).
+    SkillTool {
+        /// Gives a skill's instructions.
+        Load = "load_skill",
+        /// Gives another file of a skill.
+        ReadResource = "read_skill_resource",
+    }
+}
+
 impl WorkspaceTool {
     /// Whether the tool only reads, so that it may run again when its answer was lost (decisions, What may run
     /// again).

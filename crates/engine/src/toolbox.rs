@@ -39,11 +39,15 @@ impl Toolbox {
                 let target = match &tool.executor {
                     ToolExecutor::Workspace(tool) => ToolTarget::Workspace(*tool),
                     ToolExecutor::Http(_) => ToolTarget::Http,
+                    ToolExecutor::Skill(tool) => ToolTarget::Skill(*tool),
                     ToolExecutor::Agent(_) | ToolExecutor::None => ToolTarget::Unavailable,
                 };
                 let approval = match &tool.executor {
                     ToolExecutor::Http(http) => http.approval,
-                    ToolExecutor::Workspace(_) | ToolExecutor::Agent(_) | ToolExecutor::None => Approval::Never,
+                    ToolExecutor::Workspace(_)
+                    | ToolExecutor::Agent(_)
+                    | ToolExecutor::Skill(_)
+                    | ToolExecutor::None => Approval::Never,
                 };
                 (tool.name.clone(), Declared { capability_id: capability.id.clone(), target, approval })
             })

@@ -18,7 +18,7 @@ use nylorun_wire::transcript::entry_len;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use crate::executors::{Arrival, Ended, Executors, Repeatable, RunContext};
+use crate::executors::{Arrival, Ended, Executors, InFlight, Kept, RunContext};
 use crate::fit::StepRoom;
 use crate::in_process::Gates;
 
@@ -33,7 +33,7 @@ pub(crate) struct Driver {
     pub(crate) executors: Executors,
     pub(crate) arrivals: mpsc::UnboundedReceiver<Arrival>,
     /// Effects that are being carried out.
-    pub(crate) in_flight: HashMap<EffectId, Repeatable>,
+    pub(crate) in_flight: HashMap<EffectId, InFlight>,
     /// Outcomes to be committed, in the order in which they arrived.
     pub(crate) reports: Vec<EffectReport>,
     /// Outcomes that the journal shipped with the run.
@@ -129,9 +129,7 @@ impl Driver {
             let effect = self.wants.remove(at);
             match self.recorded.remove(&effect.id) {
                 Some(recorded) if recorded.request_hash == effect.request_hash => {
-                    if let (Repeatable::Held, EffectOutcome::Tool(outcome)) =
-                        (Repeatable::of(&effect), &recorded.outcome)
-                    {
+                    if let (Kept::Fitted, EffectOutcome::Tool(outcome)) = (Kept::of(&effect), &recorded.outcome) {
                         self.room.spend(outcome);
                     }
                     self.resolve(&effect.id, recorded.outcome);
@@ -206,7 +204,7 @@ impl Driver {
                 IntentAnswer::Steered(inputs) => self.steer(&effect.id, inputs),
             }
         }
-        self.in_flight.extend(granted.iter().map(|effect| (effect.id.clone(), Repeatable::of(effect))));
+        self.in_flight.extend(granted.iter().map(|effect| (effect.id.clone(), InFlight::of(effect))));
         self.executors.begin(granted);
         Ok(())
     }
@@ -261,8 +259,8 @@ impl Driver {
     pub(crate) fn take(&mut self, arrival: Arrival) {
         self.watch_budget();
         let Arrival { effect_id, ended, events, record } = arrival;
-        let repeatable = self.in_flight.remove(&effect_id);
-        let result = match self.fitted(ended, repeatable) {
+        let kept = self.in_flight.remove(&effect_id).map(|in_flight| in_flight.kept);
+        let result = match self.fitted(ended, kept) {
             Ended::Value(outcome) => match self.resolve(&effect_id, outcome) {
                 Some(outcome) => EffectResult::Value(outcome),
                 None => return,
@@ -276,10 +274,10 @@ impl Driver {
         self.reports.push(EffectReport { effect_id, result, events, record });
     }
 
-    /// What a gate's tool gave, cut to the room of its step.
-    fn fitted(&mut self, ended: Ended, repeatable: Option<Repeatable>) -> Ended {
-        match (ended, repeatable) {
-            (Ended::Value(EffectOutcome::Tool(outcome)), Some(Repeatable::Held)) => {
+    /// What a tool gave, cut to the room of its step where the tool does not bound it itself.
+    fn fitted(&mut self, ended: Ended, kept: Option<Kept>) -> Ended {
+        match (ended, kept) {
+            (Ended::Value(EffectOutcome::Tool(outcome)), Some(Kept::Fitted)) => {
                 Ended::Value(EffectOutcome::Tool(self.room.fit(outcome)))
             }
             (ended, _) => ended,

@@ -1,4 +1,4 @@
-//! Carrying effects out: models at their gate, tools in the session's workspace or at the tool gate.
+//! Carrying effects out: models at their gate, tools in the session's workspace, at the tool gate or here.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use nylorun_domain::effect::{
 use nylorun_domain::id::{AgentId, EffectId, SessionId, TurnId};
 use nylorun_domain::manifest::AgentManifest;
 use nylorun_domain::model::{ModelFailure, ModelFailureCode, ModelOutcome, Prompt};
-use nylorun_domain::tool::{ToolOutcome, WorkspaceTool};
+use nylorun_domain::tool::{SkillTool, ToolOutcome, WorkspaceTool};
 use nylorun_domain::workspace::{WorkspaceEvent, WorkspaceRecord};
 use nylorun_ports::abort::{Abort, AbortHandle, AbortKind, abort_pair};
 use nylorun_ports::http_tools::{HttpToolAnswer, HttpToolCall};
@@ -21,6 +21,7 @@ use nylorun_ports::workspaces::{WorkspaceCall, WorkspaceOutcome};
 use tokio::sync::mpsc;
 
 use crate::in_process::Gates;
+use crate::skills::{self, UNAVAILABLE};
 
 /// On whose behalf effects are carried out.
 pub(crate) struct RunContext {
@@ -41,6 +42,22 @@ pub(crate) enum Repeatable {
     Held,
     /// It is uncertain then.
     No,
+}
+
+/// How much of a tool's result is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kept {
+    /// As much as the room of its step allows.
+    Fitted,
+    /// All of it: workspace tools bound their results themselves, and refusals are short.
+    Whole,
+}
+
+/// What the run knows of an effect that is being carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct InFlight {
+    pub(crate) repeatable: Repeatable,
+    pub(crate) kept: Kept,
 }
 
 /// What became of an effect.
@@ -90,6 +107,27 @@ impl Repeatable {
             (_, true) => Self::Yes,
             (_, false) => Self::No,
         }
+    }
+}
+
+impl Kept {
+    /// Of this effect's result.
+    pub(crate) fn of(effect: &Effect) -> Self {
+        let runs_at = match &effect.request {
+            EffectRequest::Model(_) | EffectRequest::Summary(_) => None,
+            EffectRequest::Tool(request) => Some(request.target.runs_at()),
+        };
+        match runs_at {
+            Some(RunsAt::Gate | RunsAt::Runtime) => Self::Fitted,
+            Some(RunsAt::Workspace | RunsAt::Nowhere) | None => Self::Whole,
+        }
+    }
+}
+
+impl InFlight {
+    /// Of this effect.
+    pub(crate) fn of(effect: &Effect) -> Self {
+        Self { repeatable: Repeatable::of(effect), kept: Kept::of(effect) }
     }
 }
 
@@ -197,6 +235,7 @@ impl Shared {
         match request.target {
             ToolTarget::Workspace(tool) => self.call_workspace(effect, request, tool, abort).await,
             ToolTarget::Http => self.call_http(effect, request, abort).await,
+            ToolTarget::Skill(tool) => self.call_skill(effect, request, tool, abort).await,
             ToolTarget::Unavailable | ToolTarget::UnknownTool | ToolTarget::MalformedInput | ToolTarget::Denied => {
                 arrival(effect, failed_within(effect, "nothing carries this tool out"))
             }
@@ -219,6 +258,16 @@ impl Shared {
             HttpToolAnswer::Done(outcome) => Ended::Value(EffectOutcome::Tool(outcome)),
             HttpToolAnswer::Lost { message } => Ended::Lost { message },
             HttpToolAnswer::Aborted => Ended::Lost { message: format!("{} was stopped", request.tool_name) },
+        };
+        arrival(effect, ended)
+    }
+
+    async fn call_skill(&self, effect: &Effect, request: &ToolRequest, tool: SkillTool, mut abort: Abort) -> Arrival {
+        let call = skills::call(&*self.gates.blobs, &self.context.manifest, tool, &request.input);
+        let ended = tokio::select! {
+            biased;
+            outcome = call => Ended::Value(EffectOutcome::Tool(outcome)),
+            _ = abort.aborted() => Ended::Dropped,
         };
         arrival(effect, ended)
     }
@@ -278,7 +327,12 @@ fn failed_within(effect: &Effect, message: &str) -> Ended {
             model: None,
         }))),
         (EffectKind::Tool, Repeatable::Yes) => {
-            Ended::Value(EffectOutcome::Tool(ToolOutcome::failed("sandbox.error", message)))
+            let reads_skill = match &effect.request {
+                EffectRequest::Tool(request) => request.target.runs_at() == RunsAt::Runtime,
+                EffectRequest::Model(_) | EffectRequest::Summary(_) => false,
+            };
+            let code = if reads_skill { UNAVAILABLE } else { "sandbox.error" };
+            Ended::Value(EffectOutcome::Tool(ToolOutcome::failed(code, message)))
         }
         (EffectKind::Tool, Repeatable::Held | Repeatable::No)
         | (EffectKind::Delegation | EffectKind::Agent | EffectKind::Steer, _) => {

@@ -14,7 +14,7 @@ impl Driver {
     /// the turn is settled.
     pub(crate) async fn stop(&mut self) -> Result<RunEnd, CoreError> {
         self.executors.abort_repeatable(AbortKind::Shutdown);
-        self.in_flight.retain(|_, repeatable| *repeatable != Repeatable::Yes);
+        self.in_flight.retain(|_, in_flight| in_flight.repeatable != Repeatable::Yes);
         self.drain().await?;
         if self.abort.first_kind() == Some(AbortKind::Deadline) {
             self.run.give_up("turn.deadline", "The turn ran out of time.");

@@ -11,6 +11,7 @@ mod http;
 mod mcp;
 mod names;
 mod pin;
+mod pin_skills;
 mod sandbox;
 mod skill;
 mod tool;
@@ -22,6 +23,7 @@ use std::collections::BTreeSet;
 pub use http::{HttpMethod, HttpTarget};
 pub use mcp::{McpServer, McpToolSetting, McpTransport};
 pub use pin::{SANDBOX_CAPABILITY, pin_workspace};
+pub use pin_skills::pin_skills;
 pub use sandbox::{read_sandbox, sandbox_json};
 pub use skill::Skill;
 pub use variant::{read_variant, variant_of};
@@ -31,7 +33,7 @@ use crate::check::{Place, Problems, check};
 use crate::id::AgentId;
 use crate::json::{Json, Value};
 use crate::model::words;
-use crate::tool::WorkspaceTool;
+use crate::tool::{SkillTool, WorkspaceTool};
 use crate::workspace::WorkspaceSpec;
 
 /// A checked manifest, with the document it was read from.
@@ -135,7 +137,9 @@ pub enum ToolExecutor {
     Http(HttpTarget),
     /// An embedded agent.
     Agent(Box<AgentManifest>),
-    /// Nothing yet: a call gives `tool.unavailable`. On a saved manifest only the two skill tools.
+    /// The runtime, which reads the agent's skills.
+    Skill(SkillTool),
+    /// Nothing yet: a call gives `tool.unavailable`. Never on a saved manifest.
     None,
 }
 
@@ -166,11 +170,16 @@ impl AgentManifest {
         self.capabilities.iter().flat_map(|capability| capability.tools.iter().map(move |tool| (capability, tool)))
     }
 
+    /// The skills of all its capabilities, in order; none of its delegates.
+    pub fn skills(&self) -> impl Iterator<Item = &Skill> {
+        self.capabilities.iter().flat_map(|capability| &capability.skills)
+    }
+
     /// The agents that it uses as tools.
     pub fn delegates(&self) -> impl Iterator<Item = &AgentManifest> {
         self.tools().filter_map(|(_, tool)| match &tool.executor {
             ToolExecutor::Agent(child) => Some(&**child),
-            ToolExecutor::Workspace(_) | ToolExecutor::Http(_) | ToolExecutor::None => None,
+            ToolExecutor::Workspace(_) | ToolExecutor::Http(_) | ToolExecutor::Skill(_) | ToolExecutor::None => None,
         })
     }
 
@@ -181,10 +190,8 @@ impl AgentManifest {
 
     /// The definition files (`sha256:…`) that its skills and those of its delegates need.
     pub fn files(&self) -> BTreeSet<&str> {
-        let own = self.capabilities.iter().flat_map(|capability| &capability.skills);
-        let delegated =
-            self.delegates().flat_map(|child| &child.capabilities).flat_map(|capability| &capability.skills);
-        own.chain(delegated).flat_map(|skill| skill.files.values()).map(String::as_str).collect()
+        let delegated = self.delegates().flat_map(AgentManifest::skills);
+        self.skills().chain(delegated).flat_map(|skill| skill.files.values()).map(String::as_str).collect()
     }
 }
 

@@ -91,7 +91,7 @@ fn with_delegates(own: &Value, added: &Value) -> Value {
 }
 
 /// A copy of `object` in which the member `name`, when it is there, is what `change` makes of it.
-fn with_member(object: &Value, name: &str, change: impl Fn(&Value) -> Value) -> Value {
+pub(super) fn with_member(object: &Value, name: &str, change: impl Fn(&Value) -> Value) -> Value {
     let changed =
         |(key, value): &(Text, Value)| (key.clone(), if *key == name { change(value) } else { value.clone() });
     Value::Object(object.as_object().unwrap_or_default().iter().map(changed).collect())

@@ -5,13 +5,10 @@ use super::names::Names;
 use super::{Approval, Tool, ToolExecutor, delegate, http};
 use crate::check::{Object, Place, TextRule};
 use crate::grammar::is_tool_name;
-use crate::tool::WorkspaceTool;
+use crate::tool::{SkillTool, WorkspaceTool};
 
 /// Names of tools, MCP servers and delegates (I42).
 pub(super) const NAME: TextRule = TextRule::ANY.matching(is_tool_name, "1 to 64 letters, digits, _ or -");
-
-/// Tools that the runtime serves for a capability with skills.
-const SKILL_TOOLS: [&str; 2] = ["load_skill", "read_skill_resource"];
 
 /// Which built-in tools a capability may declare.
 #[derive(Clone, Copy, Debug)]
@@ -75,9 +72,11 @@ fn built_in(object: &Object<'_>, name: &str, context: Context, serves: Serves) -
     if let (Stage::Pinned, true, Some(tool)) = (context.stage, serves.workspace, workspace_tool) {
         return Some(ToolExecutor::Workspace(tool));
     }
-    let served = serves.skills && SKILL_TOOLS.contains(&name);
+    if let (true, Some(tool)) = (serves.skills, SkillTool::from_wire(name)) {
+        return Some(ToolExecutor::Skill(tool));
+    }
     // The runtime wrote a pinned manifest itself; a tool of it that nothing carries out fails at turn time.
-    if served || context.stage == Stage::Pinned {
+    if context.stage == Stage::Pinned {
         return Some(ToolExecutor::None);
     }
     if object.has("fn") || object.has("command") {

@@ -1,7 +1,9 @@
 //! What a session's copy gets from the runtime.
 
-use nylorun_domain::manifest::{AgentManifest, SANDBOX_CAPABILITY, ToolExecutor, pin_workspace, workspace_tool_schema};
-use nylorun_domain::tool::WorkspaceTool;
+use nylorun_domain::manifest::{
+    AgentManifest, SANDBOX_CAPABILITY, ToolExecutor, pin_skills, pin_workspace, workspace_tool_schema,
+};
+use nylorun_domain::tool::{SkillTool, WorkspaceTool};
 use nylorun_domain::workspace::WorkspaceSpec;
 use serde_json::{Value, json};
 
@@ -178,4 +180,48 @@ fn the_schemas_of_the_tools_are_those_of_the_specification() {
     ] {
         assert_eq!(summary(tool), (properties.to_owned(), required.to_owned()));
     }
+}
+
+#[test]
+fn an_agent_with_skills_gets_the_tools_that_it_does_not_declare() {
+    let hash = format!("sha256:{}", "0".repeat(64));
+    let skill = |name: &str, path: &str| {
+        let files = json!({"SKILL.md": hash, path: hash});
+        json!({"name": name, "description": format!("Reads {name}"), "files": files})
+    };
+    let names = |manifest: &AgentManifest| manifest.tools().map(|(_, tool)| tool.name.clone()).collect::<Vec<_>>();
+    let pinned = |document: Value| pin_skills(saved(&document)).expect("pinned");
+
+    let both = agent_with(json!({"skills": {"b": skill("b", "more.md"), "a": skill("a", "SKILL.md")}}));
+    let given = pinned(both.clone());
+    assert_eq!(names(&given), ["load_skill", "read_skill_resource"]);
+    let (_, load) = given.tool("load_skill").expect("added");
+    assert_eq!(load.executor, ToolExecutor::Skill(SkillTool::Load));
+    let schema: Value = serde_json::from_str(load.input_schema.as_str()).expect("JSON");
+    assert_eq!(schema["properties"]["name"]["enum"], json!(["a", "b"]));
+    assert!(load.description.as_ref().is_some_and(|text| text.contains("\n- a: Reads a")), "{load:?}");
+    assert_ne!(given.hash, saved(&both).hash);
+    // What is there already is not added again, and the copy reads back.
+    assert_eq!(pin_skills(given.clone()), Ok(given.clone()));
+    assert_eq!(AgentManifest::read_pinned(&given.document), Ok(given));
+
+    // One file a skill needs no second tool; a name that is taken stays with its tool.
+    let one = json!({"skills": {"a": skill("a", "SKILL.md")}, "tools": [http_tool(json!({}))]});
+    assert_eq!(names(&pinned(agent_with(one.clone())))[1..], ["load_skill"]);
+    let taken = with(one, json!({"tools": [http_tool(json!({"name": "load_skill"}))]}));
+    assert_eq!(names(&pinned(agent_with(taken))), ["load_skill"]);
+    // Nothing changes without skills.
+    let plain = saved(&agent_with(json!({})));
+    assert_eq!(pin_skills(plain.clone()), Ok(plain));
+}
+
+#[test]
+fn agents_used_as_tools_get_their_own_skill_tools() {
+    let hash = format!("sha256:{}", "0".repeat(64));
+    let skills = json!({"a": {"name": "a", "description": "d", "files": {"SKILL.md": hash}}});
+    let capability = json!({"id": "c", "type": "agent", "skills": skills});
+    let child = delegate(json!({"capabilities": [capability]}), json!({}));
+    let given = pin_skills(saved(&agent_with(json!({"tools": [child]})))).expect("pinned");
+    assert!(given.tool("load_skill").is_none());
+    assert!(given.delegates().next().expect("a delegate").tool("load_skill").is_some());
 }

@@ -62,7 +62,7 @@ fn declared(call: &HttpToolCall) -> Result<(&Tool, &HttpTarget), ToolOutcome> {
     let tool = call.manifest.tool(&call.tool_name).map(|(_, tool)| tool);
     let target = tool.and_then(|tool| match &tool.executor {
         ToolExecutor::Http(target) => Some((tool, target)),
-        ToolExecutor::Workspace(_) | ToolExecutor::Agent(_) | ToolExecutor::None => None,
+        ToolExecutor::Workspace(_) | ToolExecutor::Agent(_) | ToolExecutor::Skill(_) | ToolExecutor::None => None,
     });
     target.ok_or_else(|| {
         let message = format!("The turn's manifest declares no HTTP tool named {}.", call.tool_name);

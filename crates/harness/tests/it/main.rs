@@ -9,10 +9,12 @@
 
 mod aborts;
 mod commits;
+mod fake_blobs;
 mod fake_core;
 mod fake_gates;
 mod fake_http_tools;
 mod faults;
 mod http_tools;
 mod replays;
+mod skills;
 mod support;

@@ -16,6 +16,7 @@ use nylorun_ports::abort::{AbortHandle, abort_pair};
 use nylorun_ports::run::{Harness, RecordedOutcome, RunEnd, RunWorkspace, SegmentInput, TurnStart, YieldAfter};
 use tokio::task::JoinHandle;
 
+use crate::fake_blobs::FakeBlobs;
 use crate::fake_core::FakeCore;
 use crate::fake_gates::{FakeModel, FakeWorkspaces, Script};
 use crate::fake_http_tools::FakeHttpTools;
@@ -26,6 +27,7 @@ pub(crate) struct World {
     pub(crate) model: Arc<FakeModel>,
     pub(crate) workspaces: Arc<FakeWorkspaces>,
     pub(crate) http_tools: Arc<FakeHttpTools>,
+    pub(crate) blobs: Arc<FakeBlobs>,
     pub(crate) abort: AbortHandle,
     run: Option<JoinHandle<RunEnd>>,
 }
@@ -38,6 +40,7 @@ impl World {
             model: Arc::new(FakeModel::new(script)),
             workspaces: Arc::new(FakeWorkspaces::new()),
             http_tools: Arc::new(FakeHttpTools::new()),
+            blobs: Arc::default(),
             abort: abort_pair().0,
             run: None,
         }
@@ -51,6 +54,7 @@ impl World {
             Arc::<FakeModel>::clone(&self.model),
             Arc::<FakeWorkspaces>::clone(&self.workspaces),
             Arc::<FakeHttpTools>::clone(&self.http_tools),
+            Arc::<FakeBlobs>::clone(&self.blobs),
         );
         let core = Arc::<FakeCore>::clone(&self.core);
         self.run = Some(tokio::spawn(async move { harness.run(start, core, abort).await }));
