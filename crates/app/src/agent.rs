@@ -22,12 +22,7 @@ impl App {
             let message = format!("the manifest's id is {}, and the path names {id}; make them equal", manifest.id);
             return Err(Error::Invalid(Problems::one(ProblemCode::Custom, &path.name("id"), message)));
         }
-        if let Some(file) = manifest.files().into_iter().next() {
-            return Err(Error::BadRequest {
-                code: nylorun_wire::code::Code::DefinitionFilesMissing,
-                message: format!("the definition names {file}, and this server does not take definition files yet"),
-            });
-        }
+        self.require_files(&manifest).await?;
         let row = AgentRow {
             id,
             manifest_hash: manifest.hash.clone(),

@@ -18,6 +18,12 @@ use crate::{App, Error};
 impl App {
     /// Carries out a command. A repetition under the same key gets the first answer, whatever the session does now.
     pub async fn command(&self, caller: &Caller, id: &SessionId, command: Command) -> Result<Accepted, Error> {
+        match &command.kind {
+            CommandKind::Message { .. } | CommandKind::Approve { .. } | CommandKind::Respond { .. } => {
+                self.resets().refuse_work()?;
+            }
+            CommandKind::Cancel { .. } => {}
+        }
         loop {
             let session = self.session(caller, id).await?;
             // After the row: where that shows a copy of this command at work, its answer is found.
@@ -36,7 +42,7 @@ impl App {
         }
     }
 
-    async fn decide(&self, session: &Session, command: &Command) -> Result<SessionChange, Error> {
+    pub(crate) async fn decide(&self, session: &Session, command: &Command) -> Result<SessionChange, Error> {
         let head = CommandHead {
             request_id: command.request_id.clone(),
             idempotency_key: command.idempotency_key.clone(),
@@ -87,7 +93,7 @@ impl App {
     async fn variant(&self, session: &Session, manifest: &Json) -> Result<(Json, String), Error> {
         let saved = self.definition(session).await?;
         let variant = variant_of(&saved, manifest).map_err(Error::Invalid)?;
-        let pinned = pin_manifest(variant, session.workspace.as_ref())?;
+        let pinned = pin_manifest(variant, &saved, session.workspace.as_ref())?;
         self.store().manifest_put(&pinned.hash, &pinned.document).await?;
         Ok((manifest.clone(), pinned.hash))
     }

@@ -19,6 +19,7 @@ impl App {
         effect: &EffectId,
         settle: Settle,
     ) -> Result<Accepted, Error> {
+        self.resets().refuse_work()?;
         loop {
             let session = self.session(caller, id).await?;
             if let Some(record) = self.store().command_get(id, &settle.idempotency_key).await? {

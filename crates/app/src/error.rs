@@ -1,6 +1,7 @@
 //! Why a use case refuses or fails, without a transport.
 
 use nylorun_domain::check::{Path, ProblemCode, Problems};
+use nylorun_domain::definition_file::FileHash;
 use nylorun_domain::id::TurnId;
 use nylorun_domain::json::Value;
 use nylorun_domain::turn::Refusal;
@@ -21,6 +22,34 @@ pub enum Error {
         /// Why, and what would help.
         message: String,
     },
+    /// The manifest names definition files that are not stored.
+    #[error("the manifest names definition files that are not stored; upload each with PUT /v1/files/HASH first")]
+    FilesMissing {
+        /// Their names, in order.
+        missing: Vec<FileHash>,
+    },
+    /// The bytes of a definition file are not those of its name.
+    #[error("the bytes have the hash {actual}, and the path names {expected}")]
+    OtherFile {
+        /// The file that was to be stored.
+        expected: FileHash,
+        /// What came.
+        actual: FileHash,
+    },
+    /// What was sent is larger than it may be.
+    #[error("{what} has more than {limit_bytes} bytes")]
+    TooLarge {
+        /// What it is.
+        what: &'static str,
+        /// The limit.
+        limit_bytes: u64,
+    },
+    /// The bytes that were sent broke off.
+    #[error("the body could not be read")]
+    BrokenBody,
+    /// The tenant is being reset.
+    #[error("the tenant is being reset: try again shortly")]
+    Resetting,
     /// It is not there, or not the caller's.
     #[error("{message}")]
     NotFound {

@@ -128,8 +128,8 @@ fn refuse_beyond(after: Option<i64>, head: i64) -> Result<(), Error> {
 }
 
 impl Follower {
-    /// The next frame. `None` when the caller's key is gone, or the record cannot be read: then the client resumes with
-    /// its last cursor. May be dropped while it waits without losing any.
+    /// The next frame. `None` when the caller's key or the session is gone, or the record cannot be read: then the
+    /// client resumes with its last cursor. May be dropped while it waits without losing any.
     pub async fn next(&mut self) -> Option<Frame> {
         tokio::select! {
             biased;
@@ -151,6 +151,7 @@ impl Reader {
                 State::Reading => self.read_on().await?,
                 State::Listening => match self.observer.next().await {
                     Heard::Behind => self.state = State::Reading,
+                    Heard::Ended => return None,
                     Heard::Delta(delta) if self.is_in_record(&delta) => {}
                     Heard::Delta(delta) => return Some(Frame::Delta(delta.body)),
                     Heard::Event(event) => self.hear(event),

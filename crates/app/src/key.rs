@@ -49,6 +49,9 @@ impl App {
     pub async fn key_delete(&self, id: &str) -> Result<(), Error> {
         check_id(id)?;
         refuse_own(id)?;
+        if id == Role::Studio.as_str() {
+            return Err(Error::bad_request("studio is the host's own key; it cannot be deleted"));
+        }
         let row = self.store().principal_get(id).await?;
         let row = row.ok_or_else(|| Error::not_found(format!("No key {id}")))?;
         if row.role != Role::Application.as_str() {

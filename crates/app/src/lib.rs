@@ -9,29 +9,36 @@ mod command;
 mod effect;
 mod error;
 mod event;
+mod file;
 mod key;
 mod model;
 mod queue;
+mod reset;
 mod session;
 mod session_list;
 mod tenant;
+mod tenant_write;
 mod usage;
 mod workspace;
 
 use std::sync::Arc;
 
 use nylorun_domain::id::TenantId;
+use nylorun_ports::blobs::Blobs;
 use nylorun_ports::model_vault::ModelVault;
-use nylorun_ports::workspaces::{WorkspaceReports, Workspaces};
+use nylorun_ports::workspaces::{WorkspaceRemoval, WorkspaceReports, Workspaces};
 use nylorun_store::Store;
 use nylorun_turns::{Committer, Live, Scheduler};
 use nylorun_wire::model::CatalogueProvider;
 
 use access::KeyWatches;
+use reset::Resets;
 
 pub use error::Error;
 pub use event::{Follower, Frame, HistoryPage};
+pub use file::StoredFile;
 pub use nylorun_domain as domain;
+pub use nylorun_ports::blobs::{BlobBody, BodyError, Placed};
 pub use nylorun_store::{Effects, SessionPlace, StoredEvent};
 pub use session_list::{SessionQuery, SessionsFound};
 pub use tenant::Checks;
@@ -47,6 +54,10 @@ pub struct Parts {
     pub scheduler: Scheduler,
     /// Runs workspace tools.
     pub workspaces: Arc<dyn Workspaces>,
+    /// Removes workspaces.
+    pub removal: Arc<dyn WorkspaceRemoval>,
+    /// Keeps definition files.
+    pub blobs: Arc<dyn Blobs>,
     /// Tells which backends of workspaces there are.
     pub backends: Arc<dyn WorkspaceReports>,
     /// Seals providers' keys.
@@ -74,13 +85,14 @@ struct Inner {
     parts: Parts,
     committer: Committer,
     key_watches: KeyWatches,
+    resets: Resets,
 }
 
 impl App {
     /// The use cases over these parts.
     pub fn new(parts: Parts) -> Self {
         let committer = Committer::new(parts.store.clone(), parts.live.clone());
-        Self(Arc::new(Inner { parts, committer, key_watches: KeyWatches::default() }))
+        Self(Arc::new(Inner { parts, committer, key_watches: KeyWatches::default(), resets: Resets::default() }))
     }
 
     /// The tenant.
@@ -103,6 +115,10 @@ impl App {
 
     fn committer(&self) -> &Committer {
         &self.0.committer
+    }
+
+    fn resets(&self) -> &Resets {
+        &self.0.resets
     }
 
     fn key_watches(&self) -> &KeyWatches {

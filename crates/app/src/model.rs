@@ -1,77 +1,67 @@
 //! The tenant's model (api 3.2).
 
+use nylorun_domain::change::TenantWrite;
 use nylorun_domain::check::{Path, ProblemCode, Problems};
 use nylorun_domain::json::Json;
 use nylorun_ports::model_vault::ModelPut;
 use nylorun_ports::models::KeysError;
 use nylorun_ports::secret::Secret;
 use nylorun_store::{FIXTURE_MODEL, NO_PROVIDER, ProviderRow, WriteError};
-use nylorun_turns::now;
 use nylorun_wire::model::{CatalogueProvider, ModelAuth, ModelChoice, ModelView, ProviderView, PutModel, SelectModel};
 
+use crate::tenant_write::AskedWrite;
 use crate::{App, Error};
 
 const CUSTOM: &str = "custom";
 /// Provider and model under which the built-in fixture is shown and chosen.
 const FIXTURE: &str = "fixture";
+/// The kind of credential that providers have.
+const API_KEY: &str = "api_key";
+
+/// What became of a selection.
+enum Selected {
+    /// It was carried out, with this answer.
+    Now(Json),
+    /// A write of the same key was accepted meanwhile.
+    Before,
+}
 
 impl App {
     /// The tenant's model, as it is set.
     pub async fn model_view(&self) -> Result<ModelView, Error> {
         if self.store().setting_get(FIXTURE_MODEL).await?.is_some() {
-            return Ok(ModelView::Configured {
-                provider: FIXTURE.to_owned(),
-                model: FIXTURE.to_owned(),
-                auth_type: "api_key".to_owned(),
-                base_url: None,
-                settings: None,
-            });
+            return Ok(fixture_view());
         }
-        Ok(match self.store().provider_active().await? {
-            None => ModelView::Unconfigured,
-            Some(row) => ModelView::Configured {
-                provider: row.provider,
-                model: row.model,
-                auth_type: row.auth_type,
-                base_url: row.base_url,
-                settings: Some(row.settings).filter(|settings| settings != "{}").map(Json::from_trusted),
-            },
-        })
+        Ok(self.store().provider_active().await?.map_or(ModelView::Unconfigured, configured))
     }
 
-    /// Stores a provider's key and makes it the tenant's model.
-    pub async fn model_put(&self, body: PutModel) -> Result<ModelView, Error> {
-        self.put_model(body.model).await?;
-        self.model_view().await
+    /// Stores a provider's key and makes it the tenant's model. A repetition under the same key gets the first answer,
+    /// whatever the model is now.
+    pub async fn model_put(&self, body: PutModel) -> Result<Json, Error> {
+        let PutModel { idempotency_key, body_hash, model, .. } = body;
+        let asked = AskedWrite { operation: "putModel", idempotency_key, body_hash };
+        if let Some(answer) = self.answered_before(&asked).await? {
+            return Ok(answer);
+        }
+        let answer = chosen(&model).to_value().to_json();
+        match self.put_model(model, Some(asked.accepted(answer.clone()))).await {
+            Ok(()) => Ok(answer),
+            // A copy of this write may have come first.
+            Err(error @ Error::Unavailable { .. }) => self.answered_before(&asked).await?.ok_or(error),
+            Err(error) => Err(error),
+        }
     }
 
-    pub(crate) async fn put_model(&self, choice: ModelChoice) -> Result<(), Error> {
+    pub(crate) async fn put_model(&self, choice: ModelChoice, write: Option<TenantWrite>) -> Result<(), Error> {
         self.check_model(&choice.provider, &choice.model, choice.base_url.as_deref())?;
-        let key = match &choice.auth {
-            ModelAuth::ApiKey { key, env } if env.is_empty() => Secret::new(key.expose()),
-            ModelAuth::ApiKey { .. } => {
-                let message = "provider settings in auth.env are not available yet; leave env out";
-                return Err(Error::Invalid(Problems::one(
-                    ProblemCode::Custom,
-                    &Path::ROOT.name("auth").name("env"),
-                    message,
-                )));
-            }
-            ModelAuth::OAuth { .. } => {
-                let message = "OAuth credentials are not available yet; use type \"api_key\"";
-                return Err(Error::Invalid(Problems::one(
-                    ProblemCode::Custom,
-                    &Path::ROOT.name("auth").name("type"),
-                    message,
-                )));
-            }
-        };
+        let key = api_key(&choice.auth)?;
         let put = ModelPut {
             provider: choice.provider,
             model: choice.model,
             base_url: choice.base_url,
             settings: choice.settings.map_or_else(|| Json::from_trusted("{}"), |settings| settings.document),
             key,
+            write,
         };
         let (provider, model) = (put.provider.clone(), put.model.clone());
         self.parts().vault.put(put).await.map_err(|error| match error {
@@ -82,46 +72,54 @@ impl App {
         Ok(())
     }
 
-    /// Makes another stored provider, or the fixture, the tenant's model. Stored keys stay.
-    pub async fn model_select(&self, body: SelectModel) -> Result<ModelView, Error> {
+    /// Makes another stored provider, or the fixture, the tenant's model. Stored keys stay. A repetition under the same
+    /// key gets the first answer.
+    pub async fn model_select(&self, body: SelectModel) -> Result<Json, Error> {
+        let asked = AskedWrite {
+            operation: "selectModel",
+            idempotency_key: body.idempotency_key.clone(),
+            body_hash: body.body_hash.clone(),
+        };
+        loop {
+            if let Some(answer) = self.answered_before(&asked).await? {
+                return Ok(answer);
+            }
+            match self.select(&body, &asked).await? {
+                Selected::Now(answer) => {
+                    tracing::info!(provider = body.provider, model = body.model, "model selected");
+                    return Ok(answer);
+                }
+                Selected::Before => {}
+            }
+        }
+    }
+
+    async fn select(&self, body: &SelectModel, asked: &AskedWrite) -> Result<Selected, Error> {
         if body.provider == FIXTURE {
-            return self.select_fixture(&body).await;
+            check_fixture(body)?;
+            let answer = fixture_view().to_value().to_json();
+            return selected(answer.clone(), self.store().fixture_select(&asked.accepted(answer)).await);
         }
         self.check_model(&body.provider, &body.model, body.base_url.as_deref())?;
         let stored = self.store().provider_list().await?.into_iter().find(|row| row.provider == body.provider);
-        if stored.is_some_and(|row| row.base_url != body.base_url) {
+        let no_credential = || {
+            let provider = &body.provider;
+            Error::conflict(format!("no credential is stored for {provider}; set one with PUT /v1/tenant/model"))
+        };
+        let Some(row) = stored else { return Err(no_credential()) };
+        if row.base_url != body.base_url {
             return Err(Error::conflict(format!(
                 "the stored key of {} belongs to another baseUrl; set the key again with PUT /v1/tenant/model",
                 body.provider
             )));
         }
-        let selected = self.store().provider_select(&body.provider, &body.model, body.base_url.as_deref(), now()).await;
-        match selected {
-            Ok(()) => {
-                tracing::info!(provider = body.provider, model = body.model, "model selected");
-                self.model_view().await
-            }
-            Err(WriteError::Guard(NO_PROVIDER)) => Err(Error::conflict(format!(
-                "no credential is stored for {}; set one with PUT /v1/tenant/model",
-                body.provider
-            ))),
-            Err(error) => Err(error.into()),
+        let answer = configured(ProviderRow { model: body.model.clone(), ..row }).to_value().to_json();
+        let write = asked.accepted(answer.clone());
+        let written = self.store().provider_select(&body.provider, &body.model, body.base_url.as_deref(), &write).await;
+        match written {
+            Err(WriteError::Guard(NO_PROVIDER)) => Err(no_credential()),
+            written => selected(answer, written),
         }
-    }
-
-    async fn select_fixture(&self, body: &SelectModel) -> Result<ModelView, Error> {
-        let refuse = |name: &str, message: &str| {
-            Err(Error::Invalid(Problems::one(ProblemCode::Custom, &Path::ROOT.name(name), message)))
-        };
-        if body.model != FIXTURE {
-            return refuse("model", "provider fixture has one model: fixture");
-        }
-        if body.base_url.is_some() {
-            return refuse("baseUrl", "provider fixture has no endpoint; leave baseUrl out");
-        }
-        self.store().setting_put(FIXTURE_MODEL, "true").await?;
-        tracing::info!(provider = FIXTURE, model = FIXTURE, "model selected");
-        self.model_view().await
     }
 
     /// Providers and models that this build knows.
@@ -144,7 +142,7 @@ impl App {
             model: row.model,
             auth_type: row.auth_type,
             base_url: row.base_url,
-            settings: Some(row.settings).filter(|settings| settings != "{}").map(Json::from_trusted),
+            settings: shown_settings(Json::from_trusted(row.settings)),
             last_updated: row.updated_at.to_iso(),
             active: row.is_active && !fixture,
         }
@@ -179,4 +177,75 @@ impl App {
             format!("{provider} has no model {model:?} that this server knows; known are {}", ids.join(", ")),
         )
     }
+}
+
+fn selected(answer: Json, written: Result<(), WriteError>) -> Result<Selected, Error> {
+    match written {
+        Ok(()) => Ok(Selected::Now(answer)),
+        Err(WriteError::Duplicate { .. }) => Ok(Selected::Before),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn refuse<T>(path: &Path<'_>, message: impl Into<String>) -> Result<T, Error> {
+    Err(Error::Invalid(Problems::one(ProblemCode::Custom, path, message)))
+}
+
+fn api_key(auth: &ModelAuth) -> Result<Secret, Error> {
+    let path = Path::ROOT.name("auth");
+    match auth {
+        ModelAuth::ApiKey { key, env } if env.is_empty() => Ok(Secret::new(key.expose())),
+        ModelAuth::ApiKey { .. } => {
+            refuse(&path.name("env"), "provider settings in auth.env are not available yet; leave env out")
+        }
+        ModelAuth::OAuth { .. } => {
+            refuse(&path.name("type"), "OAuth credentials are not available yet; use type \"api_key\"")
+        }
+    }
+}
+
+fn check_fixture(body: &SelectModel) -> Result<(), Error> {
+    if body.model != FIXTURE {
+        return refuse(&Path::ROOT.name("model"), "provider fixture has one model: fixture");
+    }
+    if body.base_url.is_some() {
+        return refuse(&Path::ROOT.name("baseUrl"), "provider fixture has no endpoint; leave baseUrl out");
+    }
+    Ok(())
+}
+
+fn fixture_view() -> ModelView {
+    ModelView::Configured {
+        provider: FIXTURE.to_owned(),
+        model: FIXTURE.to_owned(),
+        auth_type: API_KEY.to_owned(),
+        base_url: None,
+        settings: None,
+    }
+}
+
+/// The view of a stored provider.
+fn configured(row: ProviderRow) -> ModelView {
+    ModelView::Configured {
+        provider: row.provider,
+        model: row.model,
+        auth_type: row.auth_type,
+        base_url: row.base_url,
+        settings: shown_settings(Json::from_trusted(row.settings)),
+    }
+}
+
+/// The view of a choice that is about to be stored.
+fn chosen(choice: &ModelChoice) -> ModelView {
+    ModelView::Configured {
+        provider: choice.provider.clone(),
+        model: choice.model.clone(),
+        auth_type: choice.auth.as_str().to_owned(),
+        base_url: choice.base_url.clone(),
+        settings: choice.settings.as_ref().and_then(|settings| shown_settings(settings.document.clone())),
+    }
+}
+
+fn shown_settings(settings: Json) -> Option<Json> {
+    Some(settings).filter(|settings| settings.as_str() != "{}")
 }

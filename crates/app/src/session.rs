@@ -5,9 +5,10 @@ use nylorun_domain::change::{EffectRow, SessionChange};
 use nylorun_domain::check::{Path, ProblemCode, Problems};
 use nylorun_domain::id::{SessionId, is_addressable};
 use nylorun_domain::json::{Json, Value};
-use nylorun_domain::manifest::{AgentManifest, pin_workspace, sandbox_json};
+use nylorun_domain::manifest::{AgentManifest, pin_skills, pin_workspace, sandbox_json};
 use nylorun_domain::sandbox::{SandboxConfig, SandboxDefault, SandboxRequest};
 use nylorun_domain::session::{SandboxSource, Session, Status};
+use nylorun_domain::tool::SkillTool;
 use nylorun_domain::workspace::WorkspaceSpec;
 use nylorun_store::{AgentRow, WriteError};
 use nylorun_turns::{Updated, now};
@@ -23,6 +24,7 @@ impl App {
         if !caller.sees_owner(&body.owner_user_id) {
             return Err(Error::forbidden("ownerUserId must be the subject that you act for"));
         }
+        self.resets().refuse_work()?;
         loop {
             if let Some(session) = self.store().session_get(&id).await? {
                 return self.session_reopen(caller, session, &body).await;
@@ -272,12 +274,20 @@ fn refuse_vaults(body: &OpenSession) -> Result<(), Error> {
 pub(crate) fn pin(agent: &AgentRow, workspace: Option<&WorkspaceSpec>) -> Result<AgentManifest, Error> {
     let saved = AgentManifest::read_pinned(&agent.manifest)
         .map_err(|problems| Error::Internal { message: format!("agent {}: {problems}", agent.id) })?;
-    pin_manifest(saved, workspace)
+    pin_manifest(saved.clone(), &saved, workspace)
 }
 
-pub(crate) fn pin_manifest(saved: AgentManifest, workspace: Option<&WorkspaceSpec>) -> Result<AgentManifest, Error> {
+/// The copy of `manifest`, which is `saved` or a variant of it. A definition that declares skill tools itself decides
+/// which there are, so that a variant may leave them out.
+pub(crate) fn pin_manifest(
+    manifest: AgentManifest,
+    saved: &AgentManifest,
+    workspace: Option<&WorkspaceSpec>,
+) -> Result<AgentManifest, Error> {
+    let declares_them = SkillTool::ALL.iter().any(|tool| saved.tool(tool.as_str()).is_some());
+    let manifest = if declares_them { manifest } else { pin_skills(manifest).map_err(Error::Invalid)? };
     match workspace {
-        None => Ok(saved),
-        Some(spec) => pin_workspace(&saved, spec).map_err(Error::Invalid),
+        None => Ok(manifest),
+        Some(spec) => pin_workspace(&manifest, spec).map_err(Error::Invalid),
     }
 }

@@ -98,7 +98,7 @@ impl App {
             None => {}
             Some(_) if is_model_set || seed.fixture_model => seeded.kept.push("model"),
             Some(model) => {
-                self.put_model(model).await?;
+                self.put_model(model, None).await?;
                 seeded.applied.push("model");
             }
         }

@@ -6,7 +6,6 @@ use nylorun_domain::id::SessionId;
 use nylorun_domain::json::Json;
 use nylorun_domain::tool::{ToolOutcome, WorkspaceTool};
 use nylorun_domain::workspace::WorkspaceKey;
-use nylorun_ports::abort::Abort;
 use nylorun_ports::workspaces::{WorkspaceAnswer, WorkspaceCall, WorkspaceOutcome};
 use nylorun_turns::{Updated, now, stamp};
 
@@ -21,6 +20,7 @@ impl App {
         tool: WorkspaceTool,
         input: Json,
     ) -> Result<ToolOutcome, Error> {
+        self.resets().refuse_work()?;
         let session = self.session(caller, id).await?;
         let Some(spec) = session.workspace else { return Err(Error::not_found("The session has no sandbox")) };
         let intent = self.direct_call_begin(id, tool, &input).await?;
@@ -33,12 +33,14 @@ impl App {
             tool,
             input,
         };
-        let answer = self.parts().workspaces.call(call, Abort::never()).await;
+        let answer = self.parts().workspaces.call(call, self.resets().calls()).await;
         self.direct_call_end(id, intent, &answer).await?;
         Ok(match answer.outcome {
             WorkspaceOutcome::Done(outcome) => outcome,
             WorkspaceOutcome::Uncertain { message } => ToolOutcome::failed("sandbox.uncertain", message),
-            WorkspaceOutcome::Aborted => ToolOutcome::failed("sandbox.cancelled", "the server is closing"),
+            WorkspaceOutcome::Aborted => {
+                ToolOutcome::failed("sandbox.cancelled", "the server is closing, or the tenant is being reset")
+            }
         })
     }
 

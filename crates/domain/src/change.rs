@@ -6,6 +6,7 @@ use crate::direct_call::DirectCallChange;
 use crate::effect::{EffectKind, EffectOutcome, EffectStatus, RunsAt};
 use crate::event::{Event, Payload, Source};
 use crate::id::{CallId, EffectId, EventId, InvocationId, MessageId, SessionId, TurnId};
+use crate::json::Json;
 use crate::model::words;
 use crate::queue::QueuedMessage;
 use crate::session::Session;
@@ -85,6 +86,21 @@ impl SessionChange {
         self.session.last_event_at = Some(stamp.now);
         seq
     }
+}
+
+/// An accepted write of the tenant's settings, by its key: a repetition gets the same answer (api 1.9).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TenantWrite {
+    /// What was written, by the name of its route; keys of different operations have nothing to do with each other.
+    pub operation: String,
+    /// The caller's key.
+    pub idempotency_key: String,
+    /// SHA-256 of the body without `requestId`, canonical.
+    pub body_hash: String,
+    /// What was answered.
+    pub answer: Json,
+    /// When it was accepted.
+    pub at: Millis,
 }
 
 /// An accepted command, by its key: a repetition gets the same answer (api 1.9).

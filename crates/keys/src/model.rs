@@ -63,7 +63,7 @@ impl ModelSecrets {
             is_active: true,
             updated_at: (self.now)(),
         };
-        self.store.provider_put(&row).await.map_err(unavailable)
+        self.store.provider_put(&row, put.write.as_ref()).await.map_err(unavailable)
     }
 }
 

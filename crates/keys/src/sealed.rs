@@ -195,6 +195,7 @@ mod tests {
             base_url: None,
             settings: Json::from_trusted("{}"),
             key: Secret::new("sk"),
+            write: None,
         };
         ModelSecrets::new(Arc::clone(kek), store.clone(), || Millis(0)).put(put).await.unwrap();
     }

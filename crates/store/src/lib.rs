@@ -15,10 +15,12 @@ mod direct_call;
 mod effect;
 mod event;
 mod queue;
+mod reset;
 mod rows;
 mod session;
 mod session_list;
 mod tenant;
+mod tenant_write;
 mod usage;
 mod usage_reads;
 mod wake;
@@ -87,9 +89,11 @@ pub fn all_sql(dialect: Dialect) -> Vec<String> {
         effect::SQL,
         event::SQL,
         queue::SQL,
+        reset::SQL,
         session::SQL,
         session_list::SQL,
         tenant::SQL,
+        tenant_write::SQL,
         wake::SQL,
         workspace::SQL,
     ];

@@ -64,6 +64,12 @@ const MIGRATIONS: &[Migration] = &[
         sqlite: include_str!("../migrations/sqlite/0007_usage_reads.sql"),
         postgres: include_str!("../migrations/postgres/0007_usage_reads.sql"),
     },
+    Migration {
+        version: 8,
+        name: "tenant_writes",
+        sqlite: include_str!("../migrations/sqlite/0008_tenant_writes.sql"),
+        postgres: include_str!("../migrations/postgres/0008_tenant_writes.sql"),
+    },
 ];
 
 /// The newest schema version that this build knows.

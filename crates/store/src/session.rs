@@ -28,17 +28,18 @@ const INSERT: &str = "INSERT INTO sessions (id, agent_id, owner_user_id, definit
 const UPDATE: &str = "UPDATE sessions SET status = $1, active_turn_id = $2, last_turn_id = $3, segment = $4, \
      input_seq = $5, turn_manifest_hash = $6, history_from = $7, epoch = $8, owner = $9, head = $10, rev = $11, \
      last_event_at = $12, error = $13, vault_ids = $14, credential_selections = $15, history_snapshot = $16, \
-     queued = $17, steers = $18 WHERE id = $19 AND rev = $20";
+     queued = $17, steers = $18 WHERE id = $19 AND rev = $20 AND created_at = $21";
 const GET: &str = "SELECT id, agent_id, owner_user_id, definition_hash, manifest_hash, implementation_version, \
      identity_hash, info, vault_ids, credential_selections, workspace, sandbox_source, created_at, status, \
      active_turn_id, last_turn_id, segment, input_seq, turn_manifest_hash, history_from, epoch, owner, head, \
      rev, last_event_at, error, history_snapshot, queued, steers FROM sessions WHERE id = $1";
+const IDS: &str = "SELECT id FROM sessions WHERE id > $1 ORDER BY id LIMIT $2";
 const LIVE: &str = "SELECT id FROM sessions WHERE status IN ('runnable', 'running') AND id > $1 ORDER BY id LIMIT $2";
 const COUNT: &str = "SELECT count(*) FROM sessions";
 const COUNT_RUNNING: &str = "SELECT count(*) FROM sessions WHERE status IN ('runnable', 'running')";
 
 /// Every statement of this file, for the test that prepares them.
-pub(crate) const SQL: &[&str] = &[INSERT, UPDATE, GET, LIVE, COUNT, COUNT_RUNNING];
+pub(crate) const SQL: &[&str] = &[INSERT, UPDATE, GET, IDS, LIVE, COUNT, COUNT_RUNNING];
 
 impl Store {
     /// Opens a session with its own copy of the manifest. Fails as a duplicate when a session of this id exists.
@@ -51,6 +52,13 @@ impl Store {
     pub async fn session_get(&self, id: &SessionId) -> Result<Option<Session>, StoreError> {
         let rows = self.db.query(GET, params![id.as_str()]).await?;
         Ok(rows.first().map(read).transpose()?)
+    }
+
+    /// Ids of sessions, in order, after `after`, at most `limit`.
+    pub async fn session_ids(&self, after: &str, limit: i64) -> Result<Vec<SessionId>, StoreError> {
+        let rows = self.db.query(IDS, params![after, limit]).await?;
+        let ids = rows.iter().map(|row| row.text_arc(0).map(SessionId::from_trusted));
+        Ok(ids.collect::<Result<_, _>>()?)
     }
 
     /// Ids of sessions that are to be advanced or are being advanced, in order, after `after`, at most `limit`.
@@ -154,6 +162,8 @@ fn update_params(change: &SessionChange) -> Vec<Val> {
         session.steers,
         session.id.as_str(),
         change.before_rev,
+        // Another session of this id, opened after a reset, may have come to the same revision.
+        session.created_at.0,
     ]
 }
 

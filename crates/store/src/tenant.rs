@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use nylorun_domain::change::TenantWrite;
 use nylorun_domain::id::TenantId;
 use nylorun_domain::time::Millis;
 
 use crate::db::{Db, DbError, Guard, Row, Statement};
-use crate::{Store, StoreError, WriteError, params};
+use crate::{Store, StoreError, WriteError, params, tenant_write};
 
 const GET_SETTING: &str = "SELECT value FROM settings WHERE key = $1";
 const PUT_SETTING: &str =
@@ -194,8 +195,9 @@ impl Store {
         self.setting_get(PRINCIPAL_CHANGES).await
     }
 
-    /// Stores a provider's credential and makes it the tenant's model; the fixture model is switched off by it.
-    pub async fn provider_put(&self, row: &ProviderRow) -> Result<(), WriteError> {
+    /// Stores a provider's credential and makes it the tenant's model; the fixture model is switched off by it. `write`
+    /// is remembered with it: one of the same key makes the whole fail as a duplicate.
+    pub async fn provider_put(&self, row: &ProviderRow, write: Option<&TenantWrite>) -> Result<(), WriteError> {
         let put = params![
             row.provider.as_str(),
             row.model.as_str(),
@@ -208,28 +210,38 @@ impl Store {
             row.sealed.ciphertext.clone(),
             row.updated_at.0,
         ];
-        let statements = vec![
+        let mut statements = vec![
             Statement::any(DEACTIVATE_PROVIDERS, Vec::new()),
             Statement::any(PUT_PROVIDER, put),
             Statement::any(DELETE_SETTING, params![crate::FIXTURE_MODEL]),
         ];
+        statements.extend(write.map(tenant_write::insert));
         self.db.write(statements).await
     }
 
-    /// Makes another stored provider the tenant's model. Fails with [`NO_PROVIDER`] when none of that id is stored.
+    /// Makes another stored provider the tenant's model, and remembers `write`. Fails with [`NO_PROVIDER`] when none of
+    /// that id is stored, and as a duplicate when a write of the same key was.
     pub async fn provider_select(
         &self,
         provider: &str,
         model: &str,
         base_url: Option<&str>,
-        now: Millis,
+        write: &TenantWrite,
     ) -> Result<(), WriteError> {
         let statements = vec![
+            tenant_write::insert(write),
             Statement::any(DEACTIVATE_PROVIDERS, Vec::new()),
-            Statement::one(ACTIVATE_PROVIDER, params![model, base_url, now.0, provider], NO_PROVIDER),
+            Statement::one(ACTIVATE_PROVIDER, params![model, base_url, write.at.0, provider], NO_PROVIDER),
             Statement::any(DELETE_SETTING, params![crate::FIXTURE_MODEL]),
         ];
         self.db.write(statements).await
+    }
+
+    /// Makes the fixture the tenant's model, and remembers `write`. Stored providers stay. Fails as a duplicate when a
+    /// write of the same key was remembered.
+    pub async fn fixture_select(&self, write: &TenantWrite) -> Result<(), WriteError> {
+        let put = Statement::any(PUT_SETTING, params![crate::FIXTURE_MODEL, "true"]);
+        self.db.write(vec![tenant_write::insert(write), put]).await
     }
 
     /// Removes a provider with its credential.

@@ -112,6 +112,14 @@ impl Committer {
         Ok(())
     }
 
+    /// Removes a session with all that belongs to it, and ends what observes it. A run of it writes nothing more: its
+    /// next commit finds no row.
+    pub async fn delete(&self, id: &SessionId) -> Result<(), WriteError> {
+        self.store.session_delete(id).await?;
+        self.live.end(id);
+        Ok(())
+    }
+
     /// Decides and commits until the decision meets the row that it was made on. `decide` answers `None` to leave it.
     pub async fn update<E>(
         &self,

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use nylorun_domain::id::{InvocationId, SessionId};
 use nylorun_store::StoredEvent;
 use tokio::sync::broadcast::error::RecvError;
-use tokio::sync::broadcast::{self, Receiver, Sender};
+use tokio::sync::broadcast::{self, Receiver, Sender, WeakSender};
 
 /// Frames that an observer may fall behind before it reads the record instead.
 const CAPACITY: usize = 1024;
@@ -20,6 +20,8 @@ enum LiveFrame {
     Delta(LiveDelta),
     /// Events were committed that nobody was told of: read the record.
     Gap,
+    /// The session is gone.
+    Ended,
 }
 
 /// A piece of an answer that is being made.
@@ -40,6 +42,8 @@ pub struct Live(Arc<Mutex<HashMap<SessionId, Sender<LiveFrame>>>>);
 pub struct Observer {
     live: Live,
     session: SessionId,
+    /// Tells this sender from that of another session of the same id, and keeps nothing open.
+    sender: WeakSender<LiveFrame>,
     receiver: Receiver<LiveFrame>,
 }
 
@@ -52,6 +56,8 @@ pub enum Heard {
     Delta(LiveDelta),
     /// Frames were lost, or the observer fell behind: read the record.
     Behind,
+    /// The session is gone with its record. Another one may be opened under its id: nothing of that is heard here.
+    Ended,
 }
 
 impl Live {
@@ -59,7 +65,8 @@ impl Live {
     pub fn observe(&self, session: &SessionId) -> Observer {
         let mut sessions = self.sessions();
         let sender = sessions.entry(session.clone()).or_insert_with(|| broadcast::channel(CAPACITY).0);
-        Observer { live: self.clone(), session: session.clone(), receiver: sender.subscribe() }
+        let (sender, receiver) = (sender.downgrade(), sender.subscribe());
+        Observer { live: self.clone(), session: session.clone(), sender, receiver }
     }
 
     /// Tells of committed events.
@@ -76,6 +83,14 @@ impl Live {
     pub fn gap(&self, session: &SessionId) {
         if let Some(sender) = self.sender(session) {
             let _ = sender.send(LiveFrame::Gap);
+        }
+    }
+
+    /// Tells that the session is gone. Who observes its id from now on observes another session.
+    pub fn end(&self, session: &SessionId) {
+        if let Some(sender) = self.sessions().remove(session) {
+            // An error means that the last observer has just left.
+            let _ = sender.send(LiveFrame::Ended);
         }
     }
 
@@ -101,9 +116,12 @@ impl Observer {
     pub async fn next(&mut self) -> Heard {
         match self.receiver.recv().await {
             Ok(LiveFrame::Gap) => Heard::Behind,
+            Ok(LiveFrame::Ended) => Heard::Ended,
             Ok(LiveFrame::Event(event)) => Heard::Event(event),
             Ok(LiveFrame::Delta(delta)) => Heard::Delta(delta),
-            Err(RecvError::Lagged(_) | RecvError::Closed) => Heard::Behind,
+            Err(RecvError::Lagged(_)) => Heard::Behind,
+            // Nobody can tell anything any more: only of a session that is gone.
+            Err(RecvError::Closed) => Heard::Ended,
         }
     }
 }
@@ -111,8 +129,10 @@ impl Observer {
 impl Drop for Observer {
     fn drop(&mut self) {
         let mut sessions = self.live.sessions();
-        // This observer still counts as one.
-        if sessions.get(&self.session).is_some_and(|sender| sender.receiver_count() <= 1) {
+        // This observer still counts as one, unless its session is gone and the id has another sender.
+        let own = self.sender.upgrade();
+        let is_ours = |sender: &Sender<LiveFrame>| own.as_ref().is_some_and(|own| own.same_channel(sender));
+        if sessions.get(&self.session).is_some_and(|sender| is_ours(sender) && sender.receiver_count() <= 1) {
             sessions.remove(&self.session);
         }
     }
@@ -156,6 +176,20 @@ mod tests {
             delta(&live);
         }
         assert!(matches!(slow.next().await, Heard::Behind));
+    }
+
+    #[tokio::test]
+    async fn who_observes_a_session_that_is_gone_is_told_and_hears_nothing_of_the_next() {
+        let live = Live::default();
+        let mut observer = live.observe(&session());
+        delta(&live);
+        live.end(&session());
+        let mut next = live.observe(&session());
+        delta(&live);
+        assert!(matches!(observer.next().await, Heard::Delta(_)));
+        assert!(matches!(observer.next().await, Heard::Ended));
+        drop(observer);
+        assert!(matches!(next.next().await, Heard::Delta(_)), "the next one is still told");
     }
 
     #[tokio::test]

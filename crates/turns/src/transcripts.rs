@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use nylorun_domain::id::{SessionId, TurnId};
 use nylorun_domain::model::{Candidate, OutputPart, ToolInput};
 use nylorun_domain::session::Session;
+use nylorun_domain::time::Millis;
 use nylorun_domain::tool::ToolOutcome;
 use nylorun_domain::transcript::{Entry, Input, Line};
 
@@ -32,11 +33,14 @@ struct Kept {
 }
 
 /// Where in the session's life a transcript was left. A cancel takes the session back to before the turn, without
-/// another epoch.
+/// another epoch; and a reset may let another session begin under the same id, whose epochs begin again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum LeftAt {
-    /// Between two turns.
-    Rest,
+    /// Between two turns of the session that was opened then.
+    Rest {
+        /// When.
+        opened_at: Millis,
+    },
     /// After a segment of this turn.
     Within(TurnId),
 }
@@ -46,13 +50,17 @@ impl LeftAt {
     pub(crate) fn of(session: &Session) -> Self {
         match &session.active_turn_id {
             Some(turn) if session.segment > 0 => Self::Within(turn.clone()),
-            Some(_) | None => Self::Rest,
+            Some(_) | None => Self::Rest { opened_at: session.created_at },
         }
     }
 
     /// Where a run of this turn left the session when it settled its segment. Another turn may have begun with that.
     pub(crate) fn after(settled: &Session, turn: &TurnId) -> Self {
-        if settled.active_turn_id.as_ref() == Some(turn) { Self::Within(turn.clone()) } else { Self::Rest }
+        if settled.active_turn_id.as_ref() == Some(turn) {
+            Self::Within(turn.clone())
+        } else {
+            Self::Rest { opened_at: settled.created_at }
+        }
     }
 }
 
@@ -158,9 +166,12 @@ mod tests {
 
     use nylorun_domain::id::{SessionId, TurnId};
     use nylorun_domain::json::{Json, Text};
+    use nylorun_domain::time::Millis;
     use nylorun_domain::transcript::{Entry, Input, Line};
 
     use super::{BUDGET, KEPT_FOR, LeftAt, Transcripts};
+
+    const REST: LeftAt = LeftAt::Rest { opened_at: Millis(1) };
 
     fn session(name: &str) -> SessionId {
         SessionId::from_trusted(name)
@@ -179,16 +190,19 @@ mod tests {
             lines.map(|lines| Arc::ptr_eq(&lines, &left))
         };
         let within = LeftAt::Within(TurnId::from_trusted("t"));
-        transcripts.leave(&session("a"), 3, LeftAt::Rest, Arc::clone(&left));
-        assert_eq!(take("b", 3, &LeftAt::Rest), None);
-        assert_eq!(take("a", 3, &LeftAt::Rest), Some(true));
-        assert_eq!(take("a", 3, &LeftAt::Rest), None, "it is taken out");
-        transcripts.leave(&session("a"), 4, LeftAt::Rest, Arc::clone(&left));
-        assert_eq!(take("a", 5, &LeftAt::Rest), None, "another run came between");
+        transcripts.leave(&session("a"), 3, REST, Arc::clone(&left));
+        assert_eq!(take("b", 3, &REST), None);
+        assert_eq!(take("a", 3, &REST), Some(true));
+        assert_eq!(take("a", 3, &REST), None, "it is taken out");
+        transcripts.leave(&session("a"), 4, REST, Arc::clone(&left));
+        assert_eq!(take("a", 5, &REST), None, "another run came between");
         transcripts.leave(&session("a"), 6, within.clone(), Arc::clone(&left));
         assert_eq!(take("a", 6, &within), Some(true));
         transcripts.leave(&session("a"), 6, within, Arc::clone(&left));
-        assert_eq!(take("a", 6, &LeftAt::Rest), None, "the turn was cancelled");
+        assert_eq!(take("a", 6, &REST), None, "the turn was cancelled");
+        transcripts.leave(&session("a"), 6, REST, Arc::clone(&left));
+        let other = LeftAt::Rest { opened_at: Millis(2) };
+        assert_eq!(take("a", 6, &other), None, "another session has the id now");
         assert_eq!(transcripts.kept().weight, 0);
     }
 
@@ -196,7 +210,7 @@ mod tests {
     fn what_waits_a_minute_is_let_go_although_no_turn_comes() {
         let transcripts = Transcripts::default();
         let before = Instant::now();
-        transcripts.leave(&session("a"), 1, LeftAt::Rest, entries(10));
+        transcripts.leave(&session("a"), 1, REST, entries(10));
         transcripts.expire(before + KEPT_FOR / 2);
         assert_eq!(transcripts.kept().sessions.len(), 1);
         transcripts.expire(Instant::now() + KEPT_FOR);
@@ -208,10 +222,10 @@ mod tests {
     fn what_is_kept_stays_within_the_budget_and_the_newest_stays() {
         let transcripts = Transcripts::default();
         for number in 0..40 {
-            transcripts.leave(&session(&number.to_string()), 1, LeftAt::Rest, entries(BUDGET / 20));
+            transcripts.leave(&session(&number.to_string()), 1, REST, entries(BUDGET / 20));
             assert!(transcripts.kept().weight <= BUDGET);
         }
-        assert!(transcripts.take(&session("0"), 1, &LeftAt::Rest).is_none());
-        assert!(transcripts.take(&session("39"), 1, &LeftAt::Rest).is_some());
+        assert!(transcripts.take(&session("0"), 1, &REST).is_none());
+        assert!(transcripts.take(&session("39"), 1, &REST).is_some());
     }
 }

@@ -14,6 +14,7 @@ pub mod cursor;
 pub mod effect;
 pub mod error;
 pub mod event;
+pub mod file;
 pub mod history;
 pub mod key;
 pub mod me;

@@ -5,7 +5,7 @@ use nylorun_domain::id::{AgentId, TenantId};
 use nylorun_domain::json::{Json, Value};
 use nylorun_domain::time::Millis;
 
-use crate::body::Body;
+use crate::body::{Body, missing};
 use crate::model::{ModelChoice, ModelView};
 use crate::raw;
 
@@ -37,6 +37,89 @@ impl Seed {
             fixture_model: body.value().get("fixtureModel").and_then(Value::as_bool) == Some(true),
         })
     }
+}
+
+/// `POST /v1/tenant/reset`
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reset {
+    /// The caller's name for this request.
+    pub request_id: String,
+    /// What is removed.
+    pub scope: ResetScope,
+    /// What becomes of work that runs.
+    pub active_work: ActiveWork,
+}
+
+/// What a reset removes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ResetScope {
+    /// All sessions with their records and their own workspaces.
+    Sessions,
+    /// All workspaces with their files; sessions stay.
+    Sandboxes,
+    /// Both.
+    All,
+}
+
+/// What a reset does about work that runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ActiveWork {
+    /// It waits.
+    Drain,
+    /// It cancels it.
+    Cancel,
+}
+
+impl ResetScope {
+    /// All, by the wire's words.
+    pub(crate) const WORDS: &'static [&'static str] = &["sessions", "sandboxes", "all"];
+
+    /// The wire's word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Sessions => "sessions",
+            Self::Sandboxes => "sandboxes",
+            Self::All => "all",
+        }
+    }
+}
+
+impl ActiveWork {
+    /// All, by the wire's words.
+    pub(crate) const WORDS: &'static [&'static str] = &["drain", "cancel"];
+
+    /// The wire's word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Drain => "drain",
+            Self::Cancel => "cancel",
+        }
+    }
+}
+
+impl Reset {
+    /// Reads a body that follows the route's schema.
+    pub fn read(body: &Body) -> Result<Self, Problems> {
+        Ok(Self {
+            request_id: body.text("requestId")?,
+            scope: match body.text("scope")?.as_str() {
+                "sessions" => ResetScope::Sessions,
+                "sandboxes" => ResetScope::Sandboxes,
+                "all" => ResetScope::All,
+                _ => return Err(missing("scope")),
+            },
+            active_work: match body.text("activeWork")?.as_str() {
+                "drain" => ActiveWork::Drain,
+                "cancel" => ActiveWork::Cancel,
+                _ => return Err(missing("activeWork")),
+            },
+        })
+    }
+}
+
+/// The answer to a reset: `{ok: true}`.
+pub fn reset_done() -> Value {
+    Value::object([("ok", Value::from(true))])
 }
 
 /// What a seed wrote and what it left as it was: names of settings.

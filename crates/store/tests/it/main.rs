@@ -16,5 +16,6 @@ mod db_schema;
 mod db_sqlite;
 mod db_support;
 mod db_write;
+mod reset;
 mod session_list;
 mod usage;

@@ -1,7 +1,7 @@
 //! The schemas of answers, for the OpenAPI documents and for the tests that hold the server to them.
 
 use super::bodies::{LIMIT_TOKENS, LIMIT_USD, PERIOD};
-use super::{COUNT, Least, Member, Schema, TEXT, list_of, open, optional, required, strict};
+use super::{COUNT, Constant, FILE_HASH, Least, Member, Schema, TEXT, list_of, open, optional, required, strict};
 
 const NULLABLE_TEXT: Schema = Schema::Nullable(&TEXT);
 const OBJECTS: Schema = list_of(&Schema::AnyObject);
@@ -304,6 +304,12 @@ pub const TENANT: Schema = Schema::Object(&open(&[
     ),
     required("sandbox", Schema::Object(&open(&[required("backend", NULLABLE_TEXT), required("retained", COUNT)]))),
 ]));
+
+/// A definition file that is stored.
+pub const FILE_STORED: Schema = Schema::Object(&open(&[required("sha256", FILE_HASH), required("size", COUNT)]));
+
+/// A reset that is done.
+pub const RESET_DONE: Schema = Schema::Object(&open(&[required("ok", Schema::Constant(Constant::True))]));
 
 /// What a seed wrote and kept.
 pub const SEEDED: Schema =

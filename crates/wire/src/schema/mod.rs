@@ -53,6 +53,8 @@ pub enum Schema {
     },
     /// An object of any members.
     AnyObject,
+    /// An agent's manifest, by the rules of its own (sandbox-and-definitions d1).
+    AgentManifest,
     /// An object whose member names are free.
     Map(&'static Schema),
     /// An object of declared members.
@@ -208,7 +210,9 @@ pub const PROVIDER: Schema = formatted(&format::PROVIDER);
 /// An `http` or `https` URL.
 pub const HTTP_URL: Schema = formatted(&format::HTTP_URL);
 /// The id of an environment.
-pub const SANDBOX_ID: Schema = formatted(&format::SANDBOX_ID);
+pub const SANDBOX_ID: Schema = Schema::Text { min: 1, max: 200, format: Some(&format::SANDBOX_ID) };
+/// The name of a definition file: `sha256:` and 64 hexadecimal digits.
+pub const FILE_HASH: Schema = formatted(&format::FILE_HASH);
 /// The name of a caller's key.
 pub const KEY_ID: Schema = formatted(&format::KEY_ID);
 /// A count.

@@ -29,7 +29,7 @@ impl Schema {
                 members.extend(bounds("minItems", *min, "maxItems", *max));
                 typed("array", members)
             }
-            Self::AnyObject => typed("object", vec![]),
+            Self::AnyObject | Self::AgentManifest => typed("object", vec![]),
             Self::Map(of) => typed("object", vec![("additionalProperties", of.to_openapi())]),
             Self::Object(shape) => shape.to_openapi(None),
             Self::Tagged { tag, cases } => tagged(tag, cases),

@@ -33,6 +33,7 @@ pub fn sample(schema: &Schema) -> Value {
         Schema::Words(words) => words.first().map_or(Value::Null, |word| Value::from(*word)),
         Schema::Array { of, min, .. } => Value::Array(vec![sample(of); (*min).max(1)]),
         Schema::AnyObject => Value::object::<&str>([]),
+        Schema::AgentManifest => sample_manifest(),
         Schema::Map(of) => Value::object([("name", sample(of))]),
         Schema::Object(shape) => sample_shape(shape, None),
         Schema::Tagged { tag, cases } => match cases.first() {
@@ -75,6 +76,7 @@ pub fn bad_samples(schema: &Schema) -> Vec<BadSample> {
         Schema::Words(_) => vec![wrong("another word", Value::from("no such word"), ProblemCode::InvalidValue)],
         Schema::Array { of, min, max } => bad_arrays(of, *min, *max),
         Schema::AnyObject => bad_objects(),
+        Schema::AgentManifest => bad_manifests(),
         Schema::Map(of) => bad_objects()
             .into_iter()
             .chain(bad_samples(of).into_iter().map(|bad| in_member(&[], "name", bad)))
@@ -153,6 +155,28 @@ fn bad_objects() -> Vec<BadSample> {
         wrong("an array for an object", Value::Array(vec![]), ProblemCode::InvalidType),
         wrong("null for an object", Value::Null, ProblemCode::InvalidType),
     ]
+}
+
+fn sample_manifest() -> Value {
+    Value::object([
+        ("manifestSchemaVersion", Value::from(5)),
+        ("id", Value::from("sample-1")),
+        ("capabilities", Value::Array(vec![])),
+    ])
+}
+
+fn bad_manifests() -> Vec<BadSample> {
+    let mut bad = bad_objects();
+    let manifest = sample_manifest();
+    let members = manifest.as_object().unwrap_or_default();
+    for name in ["manifestSchemaVersion", "id", "capabilities"] {
+        let value = Value::Object(without(members, &[name]));
+        let what = format!("{name} is missing");
+        bad.push(BadSample { what, value, code: ProblemCode::InvalidType, path: vec![Step::from(name)] });
+    }
+    let more = members.iter().cloned().chain([(Text::from("noSuchMember"), Value::from(1))]);
+    bad.push(wrong("an unknown member", Value::Object(more.collect()), ProblemCode::UnrecognizedKeys));
+    bad
 }
 
 fn bad_shape(shape: &Shape, tag: Option<(&str, &str)>) -> Vec<BadSample> {

@@ -23,7 +23,9 @@ use nylorun_domain::workspace::{WorkspaceKey, WorkspaceSpec};
 use nylorun_ports::BoxFuture;
 use nylorun_ports::abort::Abort;
 use nylorun_ports::backends::{Backend, BackendReport, WorkspaceHandle};
-use nylorun_ports::workspaces::{WorkspaceAnswer, WorkspaceCall, WorkspaceLog, WorkspaceReports, Workspaces};
+use nylorun_ports::workspaces::{
+    RemovalError, WorkspaceAnswer, WorkspaceCall, WorkspaceLog, WorkspaceRemoval, WorkspaceReports, Workspaces,
+};
 use tokio::sync::Notify;
 
 use crate::files::Quota;
@@ -179,6 +181,12 @@ impl WorkspaceManager {
 impl WorkspaceReports for WorkspaceManager {
     fn backends(&self) -> BoxFuture<'_, BackendReport> {
         Box::pin(self.report())
+    }
+}
+
+impl WorkspaceRemoval for WorkspaceManager {
+    fn remove<'a>(&'a self, key: &'a WorkspaceKey) -> BoxFuture<'a, Result<(), RemovalError>> {
+        Box::pin(async move { Self::remove(self, key).await.map_err(|error| RemovalError(error.to_string())) })
     }
 }
 
