@@ -40,5 +40,5 @@ pub use session::{
     SessionSummary, SessionView, UncertainEffect,
 };
 pub use sse::{FrameTooLarge, MAX_FRAME_CHARS};
-pub use tenant::{Counts, KeyPut, KeyView, Seed, SeedAnswer, TenantClient, TenantStatus};
+pub use tenant::{ActiveWork, Counts, KeyPut, KeyView, ResetScope, Seed, SeedAnswer, TenantClient, TenantStatus};
 pub use usage::{Budget, ModelCall, ModelCallExport, ModelCallPage, SessionUsage, TenantUsage, UsageQuery};

@@ -67,6 +67,26 @@ pub enum Seed {
     Model(SetModel),
 }
 
+/// What a reset removes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ResetScope {
+    /// All sessions with their records and their workspaces.
+    Sessions,
+    /// All workspaces with their files; sessions stay.
+    Sandboxes,
+    /// Both.
+    All,
+}
+
+/// What a reset does about work that runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ActiveWork {
+    /// It waits up to 30 seconds, and gives up then.
+    Drain,
+    /// It cancels it.
+    Cancel,
+}
+
 /// Names of settings that a seed wrote, and of those that were set before.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SeedAnswer {
@@ -171,6 +191,28 @@ impl TenantClient {
             Seed::Model(model) => body["model"] = Value::Object(model.to_body()),
         }
         self.http.json(&Call::put(&["v1", "tenant", "config", "seed"], body)).await
+    }
+
+    /// Removes sessions, workspaces or both; agents, keys, model and settings stay: `POST /v1/tenant/reset`. It may be
+    /// repeated, also when an earlier one did not end.
+    ///
+    /// # Errors
+    /// 409 when work still runs after 30 seconds of draining, or another reset runs.
+    pub async fn reset(&self, scope: ResetScope, active_work: ActiveWork) -> Result<(), Error> {
+        let scope = match scope {
+            ResetScope::Sessions => "sessions",
+            ResetScope::Sandboxes => "sandboxes",
+            ResetScope::All => "all",
+        };
+        let active_work = match active_work {
+            ActiveWork::Drain => "drain",
+            ActiveWork::Cancel => "cancel",
+        };
+        let body = json!({"requestId": request_id()?, "scope": scope, "activeWork": active_work});
+        let segments = ["v1", "tenant", "reset"];
+        let call = Call { method: Method::POST, segments: &segments, query: Vec::new(), body: Some(body) };
+        let _: Value = self.http.json(&call).await?;
+        Ok(())
     }
 
     /// Providers that have a credential: `GET /v1/tenant/providers`.

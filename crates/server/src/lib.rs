@@ -19,6 +19,7 @@ mod sse;
 mod stage;
 mod stall;
 mod unreadable;
+mod upload;
 
 pub use config::{Limits, ServerConfig, loopback_hosts};
 pub use listen::{ServeError, serve};

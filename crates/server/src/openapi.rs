@@ -2,7 +2,7 @@
 
 use nylorun_domain::caller::Scope;
 use nylorun_domain::json::Value;
-use nylorun_wire::schema::{ID, KEY_ID, Need, Schema, answers};
+use nylorun_wire::schema::{FILE_HASH, ID, KEY_ID, Need, Schema, answers};
 
 use crate::route::{AnswerKind, Audience, BodyKind, QueryParam, ROUTES, Refusal, Route};
 
@@ -84,9 +84,8 @@ fn operation(route: &Route) -> Value {
         ("x-nylorun-scopes", names(route.scopes.iter().copied().map(Scope::as_str))),
         ("parameters", Value::Array(parameters(route))),
     ];
-    if let Some((schema, need)) = body_schema(&route.body) {
-        let body = [("required", Value::from(need == Need::Required)), ("content", json_content(schema.to_openapi()))];
-        members.push(("requestBody", Value::object(body)));
+    if let Some(body) = request_body(&route.body) {
+        members.push(("requestBody", body));
     }
     members.push(("responses", responses(route)));
     Value::object(members)
@@ -101,12 +100,15 @@ fn credentials(audience: Audience) -> &'static [&'static str] {
     }
 }
 
-fn body_schema(body: &BodyKind) -> Option<(&Schema, Need)> {
-    match body {
-        BodyKind::None | BodyKind::Bytes => None,
-        BodyKind::Json(schema) => Some((schema, Need::Required)),
-        BodyKind::OptionalJson(schema) => Some((schema, Need::Optional)),
-    }
+fn request_body(body: &BodyKind) -> Option<Value> {
+    let (need, content) = match body {
+        BodyKind::None => return None,
+        BodyKind::Json(schema) => (Need::Required, json_content(schema.to_openapi())),
+        BodyKind::OptionalJson(schema) => (Need::Optional, json_content(schema.to_openapi())),
+        // Any media type; nothing is said of the bytes.
+        BodyKind::Bytes { .. } => (Need::Required, Value::object([("*/*", Value::object::<&str>([]))])),
+    };
+    Some(Value::object([("required", Value::from(need == Need::Required)), ("content", content)]))
 }
 
 fn parameters(route: &Route) -> Vec<Value> {
@@ -147,29 +149,19 @@ fn parameters(route: &Route) -> Vec<Value> {
 fn param_schema(name: &str) -> Schema {
     match name {
         "keyId" => KEY_ID,
+        "file" => FILE_HASH,
         "tool" => Schema::Words(&["bash", "read", "write", "edit", "grep", "glob"]),
         _ => ID,
     }
 }
 
 fn responses(route: &Route) -> Value {
-    let content = match route.answer {
-        AnswerKind::Json(schema) => json_content(schema.to_openapi()),
-        AnswerKind::Events(schema) => {
-            Value::object([("text/event-stream", Value::object([("itemSchema", schema.to_openapi())]))])
-        }
-    };
-    let done = Value::object([("description", Value::from("Done")), ("content", content)]);
     let mut refusals: Vec<(u16, String)> = vec![
         (401, "credential_required, credential_invalid".to_owned()),
         (403, "key_role_mismatch, scope_required, origin_rejected".to_owned()),
         (426, "protocol_unsupported".to_owned()),
     ];
-    if body_schema(&route.body).is_some() {
-        refusals.push((400, "request_rejected: the body breaks its schema".to_owned()));
-        refusals.push((413, "request_rejected: the body is larger than 1 MiB".to_owned()));
-        refusals.push((415, "unsupported_media_type".to_owned()));
-    }
+    refusals.extend(general_refusals(route).into_iter().map(|(status, text): (u16, &str)| (status, text.to_owned())));
     for Refusal { status, code, when } in route.errors {
         refusals.push((*status, format!("{}: {when}", code.as_str())));
     }
@@ -183,7 +175,47 @@ fn responses(route: &Route) -> Value {
         let body = [("description", Value::from(texts.join("; "))), ("content", json_content(rejection))];
         (status.to_string(), Value::object(body))
     });
-    Value::object([("200".to_owned(), done)].into_iter().chain(refused))
+    Value::object(done(&route.answer).into_iter().chain(refused))
+}
+
+/// The answers of a request that is done, by their statuses.
+fn done(answer: &AnswerKind) -> Vec<(String, Value)> {
+    let with = |status: u16, description: &str, content: Option<Value>| {
+        let members = [("description", Value::from(description))].into_iter();
+        (status.to_string(), Value::object(members.chain(content.map(|content| ("content", content)))))
+    };
+    match answer {
+        AnswerKind::Json(schema) => vec![with(200, "Done", Some(json_content(schema.to_openapi())))],
+        AnswerKind::Stored(schema) => {
+            let content = || Some(json_content(schema.to_openapi()));
+            vec![with(200, "It was there before", content()), with(201, "It is new", content())]
+        }
+        AnswerKind::Empty => vec![with(200, "Done", None)],
+        AnswerKind::Events(schema) => {
+            let stream = Value::object([("itemSchema", schema.to_openapi())]);
+            vec![with(200, "Done", Some(Value::object([("text/event-stream", stream)])))]
+        }
+    }
+}
+
+/// Refusals that follow from what a route reads.
+fn general_refusals(route: &Route) -> Vec<(u16, &'static str)> {
+    let mut refusals = vec![(503, "request_rejected: the server's storage does not answer now")];
+    if route.audience != Audience::Management {
+        refusals.push((400, "subject_invalid: the subject or its scopes are wrong"));
+    }
+    if route.params().next().is_some() {
+        refusals.push((400, "request_rejected: the path is malformed, or a name in it breaks its grammar"));
+    }
+    match &route.body {
+        BodyKind::Json(_) | BodyKind::OptionalJson(_) => refusals.extend([
+            (400, "request_rejected: the body breaks its schema"),
+            (413, "request_rejected: the body is larger than 1 MiB"),
+            (415, "unsupported_media_type"),
+        ]),
+        BodyKind::None | BodyKind::Bytes { .. } => {}
+    }
+    refusals
 }
 
 fn json_content(schema: Value) -> Value {

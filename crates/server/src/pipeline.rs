@@ -21,6 +21,7 @@ use crate::request::{Call, Head, Params, Sent};
 use crate::route::{self, Audience, BodyKind, Match, Route, Work};
 use crate::secure::{authenticate, check_scopes, credential_required};
 use crate::stage::Stage;
+use crate::upload::{Upload, check_content_type, too_large};
 
 /// Largest JSON body, in bytes (api 1.13).
 pub(crate) const MAX_BODY: usize = 1 << 20;
@@ -94,7 +95,7 @@ fn check_origin(head: &Head) -> Result<(), Rejection> {
 /// Step 4: a body is JSON, where the route does not say otherwise, and not compressed: its size is bounded as it comes.
 fn check_body(head: &Head, body: &Incoming, route: Option<&Route>) -> Result<(), Rejection> {
     let refuse = |message: &str| Err(Rejection::new(415, Code::UnsupportedMediaType, message));
-    let takes_bytes = route.is_some_and(|route| matches!(route.body, BodyKind::Bytes));
+    let takes_bytes = route.is_some_and(|route| matches!(route.body, BodyKind::Bytes { .. }));
     if body.is_end_stream() {
         Ok(())
     } else if !takes_bytes && !is_json(head.header(header::CONTENT_TYPE)) {
@@ -162,8 +163,8 @@ async fn serve(
         let message = "The server is being stopped: try again shortly";
         return Err(Rejection::new(503, Code::RequestRejected, message).with_retry_after(1));
     }
-    let body = read_body(server, &head, body, route).await?;
-    let call = call(server, route, head, caller, params, body);
+    let received = receive(server, &head, body, route).await?;
+    let call = call(server, route, head, caller, params, received);
     let request_id = call.body.as_ref().and_then(|body| body.optional_text("requestId"));
     let answer = run(route, call).await;
     answer.map_err(|rejection| match request_id {
@@ -178,7 +179,7 @@ fn call(
     head: Head,
     caller: Caller,
     params: Params,
-    body: Option<Body>,
+    received: Received,
 ) -> Call {
     let last_event_id = match head.header("last-event-id") {
         Sent::Absent => None,
@@ -186,7 +187,12 @@ fn call(
         // Not a cursor that anybody was given: it is refused as one that cannot be read.
         Sent::Unreadable => Some(String::new()),
     };
-    Call { server: server.clone(), route, caller, params, query: head.query, last_event_id, body }
+    let (body, upload) = match received {
+        Received::Nothing => (None, None),
+        Received::Json(body) => (Some(body), None),
+        Received::Bytes(upload) => (None, Some(upload)),
+    };
+    Call { server: server.clone(), route, caller, params, query: head.query, last_event_id, body, upload }
 }
 
 /// Runs the handler in a task of its own: a client that goes away does not stop half of a use case, and a panic ends
@@ -201,14 +207,28 @@ async fn run(route: &'static Route, call: Call) -> Result<Reply, Rejection> {
     }
 }
 
-async fn read_body(
-    server: &Server,
-    head: &Head,
-    body: Incoming,
-    route: &'static Route,
-) -> Result<Option<Body>, Rejection> {
+/// What a request brought for its route.
+enum Received {
+    /// Nothing that the route looks at.
+    Nothing,
+    /// JSON that follows the route's schema.
+    Json(Body),
+    /// Bytes that are still to come.
+    Bytes(Upload),
+}
+
+async fn receive(server: &Server, head: &Head, body: Incoming, route: &'static Route) -> Result<Received, Rejection> {
     let (schema, may_be_absent) = match &route.body {
-        BodyKind::None | BodyKind::Bytes => return Ok(None),
+        BodyKind::None => return Ok(Received::Nothing),
+        BodyKind::Bytes { what, limit_bytes } => {
+            check_content_type(head.header(header::CONTENT_TYPE))?;
+            let upload = Upload::new(body, *limit_bytes, server.config.limits.body);
+            if upload.is_declared_too_large() {
+                upload.discard().await;
+                return Err(too_large(what, *limit_bytes));
+            }
+            return Ok(Received::Bytes(upload));
+        }
         BodyKind::Json(schema) => (schema, false),
         BodyKind::OptionalJson(schema) => (schema, true),
     };
@@ -223,7 +243,7 @@ async fn read_body(
         Rejection::bad_request("Invalid JSON").with_details(Value::object(details))
     })?;
     schema.check(body.value()).map_err(|problems| Rejection::invalid(&problems))?;
-    Ok(Some(body))
+    Ok(Received::Json(body))
 }
 
 /// The whole body, within its size and time. The bytes of all bodies that are read at once are bounded too.

@@ -23,6 +23,8 @@ pub(crate) type ReplyBody = Either<Full<Bytes>, StreamBody<Chunks>>;
 pub(crate) enum Reply {
     /// A JSON document.
     Json(StatusCode, Json),
+    /// Nothing, with `200`.
+    Empty,
     /// A public document, made once.
     Document(Bytes),
     /// Nothing, with an `Allow` header.
@@ -40,6 +42,7 @@ impl Reply {
     pub(crate) fn into_response(self) -> Response<ReplyBody> {
         match self {
             Self::Json(status, json) => json_response(status, bytes_of(json)),
+            Self::Empty => Response::new(Either::Left(Full::default())),
             Self::Document(bytes) => {
                 let mut response = json_response(StatusCode::OK, bytes);
                 set(&mut response, header::CACHE_CONTROL, "no-cache");

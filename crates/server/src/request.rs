@@ -7,7 +7,7 @@ use hyper::http::request::Parts;
 use hyper::{HeaderMap, Method};
 use nylorun_domain::caller::Caller;
 use nylorun_domain::check::{Path, Problems};
-use nylorun_domain::id::{AgentId, EffectId, IdError, MessageId, SessionId};
+use nylorun_domain::id::{AgentId, EffectId, MessageId, SessionId};
 use nylorun_domain::json::Value;
 use nylorun_domain::{check::Complaint, tool::WorkspaceTool};
 use nylorun_wire::body::Body;
@@ -19,6 +19,7 @@ use nylorun_wire::schema::Schema;
 use crate::Server;
 use crate::path::Query;
 use crate::route::Route;
+use crate::upload::Upload;
 
 /// A header as it was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,6 +100,7 @@ pub(crate) struct Call {
     pub(crate) query: Query,
     pub(crate) last_event_id: Option<String>,
     pub(crate) body: Option<Body>,
+    pub(crate) upload: Option<Upload>,
 }
 
 impl Call {
@@ -182,15 +184,20 @@ impl Call {
     pub(crate) fn body(&self) -> Result<&Body, Rejection> {
         self.body.as_ref().ok_or_else(|| Rejection::bad_request("Invalid JSON"))
     }
+
+    /// The body of bytes, once. Routes without one never ask.
+    pub(crate) fn upload(&mut self) -> Result<Upload, Rejection> {
+        self.upload.take().ok_or_else(Rejection::internal)
+    }
 }
 
-pub(crate) fn parse_id<T>(
+pub(crate) fn parse_id<T, E: Into<Complaint>>(
     name: &str,
     text: &str,
-    parse: impl FnOnce(&str) -> Result<T, IdError>,
+    parse: impl FnOnce(&str) -> Result<T, E>,
 ) -> Result<T, Rejection> {
     parse(text).map_err(|error| {
-        let complaint = Complaint::from(error);
+        let complaint: Complaint = error.into();
         Rejection::invalid(&Problems::one(complaint.code, &Path::ROOT.name(name), complaint.message))
     })
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use nylorun_client::{
-    Command, Effects, Environment, Error, Key, ModelAuth, ModelChoice, OpenSession, PROTOCOL, Seed, SessionFilter,
-    SessionStatus, SetModel, Settle, Settlement, UsageQuery,
+    ActiveWork, Command, Effects, Environment, Error, Key, ModelAuth, ModelChoice, OpenSession, PROTOCOL, ResetScope,
+    Seed, SessionFilter, SessionStatus, SetModel, Settle, Settlement, UsageQuery,
 };
 use serde_json::{Value, json};
 
@@ -175,6 +175,16 @@ async fn the_tenants_model_is_set_with_its_key() {
     stub.tenant().select_model(&choice).await.unwrap();
     assert_eq!(last(&stub), ("PUT /v1/tenant/model/selection".into(), Some(body)));
     assert_eq!(stub.seen().pop().unwrap().header("authorization"), Some("Bearer management-key"));
+}
+
+#[tokio::test]
+async fn a_reset_names_what_it_removes_and_what_becomes_of_work() {
+    let stub = answering(200, json!({"ok": true})).await;
+    stub.tenant().reset(ResetScope::Sessions, ActiveWork::Drain).await.unwrap();
+    let body = json!({"scope": "sessions", "activeWork": "drain"});
+    assert_eq!(last(&stub), ("POST /v1/tenant/reset".into(), Some(body)));
+    stub.tenant().reset(ResetScope::All, ActiveWork::Cancel).await.unwrap();
+    assert_eq!(last(&stub).1, Some(json!({"scope": "all", "activeWork": "cancel"})));
 }
 
 #[tokio::test]

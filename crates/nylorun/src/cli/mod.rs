@@ -18,6 +18,7 @@ mod key_file;
 mod model;
 mod output;
 mod project;
+mod reset;
 mod secrets;
 mod session;
 pub(crate) mod show;
@@ -146,6 +147,8 @@ pub(crate) enum ClientCommand {
     /// List the sealed secrets, and discard those that cannot be opened any more
     #[command(subcommand, after_help = SECRETS_EXAMPLES)]
     Secrets(secrets::SecretsCommand),
+    /// Remove sessions, workspaces or both
+    Reset(reset::ResetArgs),
     /// Say whether the server runs, and what is in it
     Status(status::StatusArgs),
     /// Look for what is missing, and say what to do
@@ -171,6 +174,7 @@ pub(crate) fn run(command: ClientCommand) -> Result<(), Failure> {
             ClientCommand::Usage(args) => usage::run(args).await,
             ClientCommand::Budget(command) => budget::run(command).await,
             ClientCommand::Secrets(command) => secrets::run(command).await,
+            ClientCommand::Reset(args) => reset::run(args).await,
             ClientCommand::Status(args) => status::run(args).await,
             ClientCommand::Doctor(args) => doctor::run(args).await,
             ClientCommand::Completions(args) => completions::run(args),

@@ -34,7 +34,9 @@ impl Home {
         if path.is_dir() && !home.is_ours()? {
             privacy::refuse_open_folder(path)?;
         }
-        for folder in [path.to_owned(), home.tenant(), home.workspaces(), path.join("keys"), home.logs()] {
+        for folder in
+            [path.to_owned(), home.tenant(), home.workspaces(), home.blobs(), path.join("keys"), home.logs()]
+        {
             privacy::keep_folder(&folder)?;
         }
         Ok(home)
@@ -126,6 +128,11 @@ impl Home {
     /// The log that a server in the background writes now.
     pub(crate) fn log_file(&self) -> PathBuf {
         self.logs().join("nylorun.log")
+    }
+
+    /// Where blobs are: the definition files.
+    pub(crate) fn blobs(&self) -> PathBuf {
+        self.tenant().join("blobs")
     }
 
     fn workspaces(&self) -> PathBuf {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nylorun_app::{App, Host, Parts};
+use nylorun_blobs::FileBlobs;
 use nylorun_domain::id::{TenantId, WorkerId};
 use nylorun_domain::time::Millis;
 use nylorun_gates::catalogue::Catalogue;
@@ -66,10 +67,7 @@ impl Runtime {
 
         let listener = TcpListener::bind(config.listen).await.map_err(|error| listen_failure(config.listen, &error))?;
         let address = listener.local_addr().map_err(|error| listen_failure(config.listen, &error))?;
-        let host_id = match home.host_file()? {
-            Some(file) => file.host_id,
-            None => format!("host_{}", ulid()),
-        };
+        let host_id = home.host_file()?.map_or_else(|| format!("host_{}", ulid()), |file| file.host_id);
 
         let live = Live::default();
         let committer = Committer::new(store.clone(), live.clone());
@@ -80,15 +78,18 @@ impl Runtime {
         let crossings = Arc::new(StoreCrossings::new(store.clone()));
         let http_tools =
             HttpToolGate::new(Outbound::new(config.private_targets), Arc::<StoreCrossings>::clone(&crossings));
-        let models = models(config, &secrets, store.clone(), &catalogue);
-        let harness = InProcess::new(Arc::new(models), Arc::new(workspaces.clone()), Arc::new(http_tools.clone()));
-        let worker = WorkerId::from_trusted(format!("worker-{host_id}-{}-{}", std::process::id(), &fresh_key()[..8]));
-        let scheduler = Scheduler::new(committer, Arc::new(harness), worker, scheduler_config(config));
+        let models = Arc::new(models(config, &secrets, store.clone(), &catalogue));
+        let blobs = open_blobs(&home)?;
+        let tools = Arc::new(http_tools.clone());
+        let harness = InProcess::new(models, Arc::new(workspaces.clone()), tools, Arc::<FileBlobs>::clone(&blobs));
+        let scheduler = Scheduler::new(committer, Arc::new(harness), worker_id(&host_id), scheduler_config(config));
         let app = App::new(Parts {
             store: store.clone(),
             live,
             scheduler: scheduler.clone(),
             workspaces: Arc::new(workspaces.clone()),
+            removal: Arc::new(workspaces.clone()),
+            blobs,
             backends: Arc::new(workspaces.clone()),
             vault: secrets,
             catalogue: catalogue_of(&catalogue),
@@ -315,6 +316,18 @@ fn workspace_manager(
         lifetime: Lifetime::Durable,
     };
     Ok(WorkspaceManager::new(manager, Arc::new(StoreWorkspaceLog::new(committer.clone()))))
+}
+
+/// A name for this process that no other one has had.
+fn worker_id(host_id: &str) -> WorkerId {
+    WorkerId::from_trusted(format!("worker-{host_id}-{}-{}", std::process::id(), &fresh_key()[..8]))
+}
+
+fn open_blobs(home: &Home) -> Result<Arc<FileBlobs>, Failure> {
+    let path = home.blobs();
+    FileBlobs::open(&path)
+        .map(Arc::new)
+        .map_err(|error| Failure::new(format!("cannot use {}: {error}", path.display())))
 }
 
 fn models(config: &Config, secrets: &Arc<ModelSecrets>, store: Store, catalogue: &Arc<Catalogue>) -> Models {

@@ -27,5 +27,7 @@ mod log;
 mod orders;
 mod queue;
 mod raw;
+mod reset;
 mod scripts;
 mod server;
+mod skills;

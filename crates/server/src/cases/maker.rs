@@ -28,13 +28,16 @@ impl Maker<'_> {
         if let Some(schema) = self.schema() {
             cases.extend(self.bodies(schema));
         }
+        if let BodyKind::Bytes { limit_bytes, .. } = self.route.body {
+            cases.extend(self.uploads(limit_bytes));
+        }
         cases
     }
 
     fn schema(&self) -> Option<&'static Schema> {
         match &self.route.body {
             BodyKind::Json(schema) | BodyKind::OptionalJson(schema) => Some(schema),
-            BodyKind::None | BodyKind::Bytes => None,
+            BodyKind::None | BodyKind::Bytes { .. } => None,
         }
     }
 
@@ -51,6 +54,7 @@ impl Maker<'_> {
             "agentId" => self.world.agent_id.clone(),
             "tool" => "read".to_owned(),
             "keyId" => "no-such-key".to_owned(),
+            "file" => format!("sha256:{}", "0".repeat(64)),
             _ => "no-such-thing".to_owned(),
         })
     }
@@ -300,6 +304,28 @@ impl Maker<'_> {
             let scopes = self.route.scopes.iter().map(|scope| scope.as_str()).collect::<Vec<_>>().join(" ");
             let case = self.sound("a session of somebody else", missing());
             cases.push(case.acting(&self.world.stranger, &scopes));
+        }
+        cases
+    }
+
+    /// What is refused of a body of bytes. None of these is the file that the path names.
+    fn uploads(&self, limit_bytes: u64) -> Vec<Case> {
+        let invalid = || expect(400, Code::InvalidRequest, Message::Some);
+        let send = |name: &str, body: Vec<u8>, expect| Case { body: Some(body), ..self.sound(name, expect) };
+        let too_long = vec![0; usize::try_from(limit_bytes).unwrap_or(usize::MAX - 1) + 1];
+        let mut cases = vec![
+            send("other bytes", b"other".to_vec(), invalid()),
+            send("no bytes", vec![], invalid()),
+            send("oversize", too_long, expect(413, Code::LimitExceeded, Message::Some)),
+        ];
+        for wrong in ["", "text", "text/", "a b/c", "text/plain, text/html"] {
+            cases.push(send("no media type", b"x".to_vec(), invalid()).with("content-type", wrong));
+        }
+        let twice = send("two media types", b"x".to_vec(), invalid());
+        cases.push(twice.with("content-type", "text/plain").with("content-type", "text/html"));
+        for coding in ["gzip", "identity, br"] {
+            let unsupported = expect(415, Code::UnsupportedMediaType, Message::Some);
+            cases.push(send(coding, b"x".to_vec(), unsupported).with("content-encoding", coding));
         }
         cases
     }

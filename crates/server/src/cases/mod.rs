@@ -7,7 +7,7 @@ use nylorun_domain::check::{ProblemCode, Step};
 use nylorun_domain::json::{Json, Value};
 use nylorun_wire::code::Code;
 
-use crate::route::ROUTES;
+use crate::route::{ROUTES, Verb};
 use maker::Maker;
 
 /// What there is on the server that the cases are sent to.
@@ -82,6 +82,9 @@ pub fn judge(case: &Case, status: u16, body: &str) -> Result<(), String> {
         |what: String| Err(format!("{}: {} {}: {what}: {status} {body}", case.name, case.method, case.target));
     if status != case.expect.status {
         return complain(format!("expected {} {}", case.expect.status, case.expect.code.as_str()));
+    }
+    if case.method == Verb::Head.as_str() {
+        return if body.is_empty() { Ok(()) } else { complain("expected no body".to_owned()) };
     }
     let Ok(answer) = Json::parse(body).map(|json| json.value()) else {
         return complain("the answer is no JSON".to_owned());

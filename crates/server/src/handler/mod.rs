@@ -2,6 +2,7 @@
 
 pub(crate) mod agent;
 pub(crate) mod effect;
+pub(crate) mod file;
 pub(crate) mod history;
 pub(crate) mod key;
 pub(crate) mod me;
@@ -14,8 +15,11 @@ pub(crate) mod workspace;
 
 use nylorun_app::Error;
 use nylorun_domain::check::Problems;
+use nylorun_domain::json::Value;
 use nylorun_wire::code::Code;
 use nylorun_wire::error::Rejection;
+
+use crate::upload::too_large;
 
 /// The application's refusal as an answer. What went wrong inside is logged and never told.
 pub(crate) fn refused(error: Error) -> Rejection {
@@ -26,6 +30,24 @@ pub(crate) fn refused(error: Error) -> Rejection {
     match error {
         Error::Invalid(problems) => Rejection::invalid(&problems),
         Error::BadRequest { code, message } => Rejection::new(400, code, message),
+        Error::FilesMissing { missing } => {
+            let message = "The manifest names definition files that are not stored: upload each of details.missing \
+                           with PUT /v1/files/{file}, then save the agent again";
+            let missing = Value::Array(missing.iter().map(|file| Value::from(file.as_str())).collect());
+            let details = Value::object([("missing", missing)]);
+            Rejection::new(400, Code::DefinitionFilesMissing, message).with_details(details)
+        }
+        Error::OtherFile { expected, actual } => {
+            let message = format!("The bytes have the hash {actual}, and the path names {expected}");
+            let details = [("expected", Value::from(expected.as_str())), ("actual", Value::from(actual.as_str()))];
+            Rejection::new(400, Code::InvalidRequest, message).with_details(Value::object(details))
+        }
+        Error::TooLarge { what, limit_bytes } => too_large(what, limit_bytes),
+        Error::BrokenBody => Rejection::new(400, Code::InvalidRequest, "The body could not be read"),
+        Error::Resetting => {
+            let message = "The tenant is being reset: try again shortly";
+            Rejection::new(503, Code::RequestRejected, message).with_retry_after(1)
+        }
         Error::NotFound { message } => Rejection::missing(message),
         Error::Conflict { code, message, active_turn, details } => {
             let rejection = with(Rejection::new(409, code, message), details);

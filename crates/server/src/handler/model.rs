@@ -1,5 +1,6 @@
 //! The tenant's model (api 3.2).
 
+use hyper::StatusCode;
 use nylorun_wire::error::Rejection;
 use nylorun_wire::model::{self, PutModel, SelectModel};
 
@@ -14,14 +15,14 @@ pub(crate) async fn view(call: Call) -> Result<Reply, Rejection> {
 
 pub(crate) async fn put(call: Call) -> Result<Reply, Rejection> {
     let body = PutModel::read(call.body()?).map_err(unreadable)?;
-    let view = call.server.app.model_put(body).await.map_err(refused)?;
-    Ok(Reply::ok(&view.to_value()))
+    let answer = call.server.app.model_put(body).await.map_err(refused)?;
+    Ok(Reply::Json(StatusCode::OK, answer))
 }
 
 pub(crate) async fn select(call: Call) -> Result<Reply, Rejection> {
     let body = SelectModel::read(call.body()?).map_err(unreadable)?;
-    let view = call.server.app.model_select(body).await.map_err(refused)?;
-    Ok(Reply::ok(&view.to_value()))
+    let answer = call.server.app.model_select(body).await.map_err(refused)?;
+    Ok(Reply::Json(StatusCode::OK, answer))
 }
 
 pub(crate) async fn catalogue(call: Call) -> Result<Reply, Rejection> {

@@ -1,7 +1,7 @@
 //! The tenant (api 3, 3.1).
 
 use nylorun_wire::error::Rejection;
-use nylorun_wire::tenant::Seed;
+use nylorun_wire::tenant::{Reset, Seed, reset_done};
 
 use super::{refused, unreadable};
 use crate::reply::Reply;
@@ -10,6 +10,12 @@ use crate::request::Call;
 pub(crate) async fn status(call: Call) -> Result<Reply, Rejection> {
     let status = call.server.app.tenant_status().await.map_err(refused)?;
     Ok(Reply::ok(&status.to_value()))
+}
+
+pub(crate) async fn reset(call: Call) -> Result<Reply, Rejection> {
+    let body = Reset::read(call.body()?).map_err(unreadable)?;
+    call.server.app.reset(body).await.map_err(refused)?;
+    Ok(Reply::ok(&reset_done()))
 }
 
 pub(crate) async fn seed(call: Call) -> Result<Reply, Rejection> {

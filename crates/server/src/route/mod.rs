@@ -1,5 +1,6 @@
 //! What a route is, and how a request finds its own.
 
+mod parts;
 mod table;
 mod usage;
 
@@ -59,6 +60,8 @@ pub enum Verb {
     Post,
     /// `DELETE`
     Delete,
+    /// `HEAD`
+    Head,
 }
 
 impl Verb {
@@ -69,6 +72,7 @@ impl Verb {
             Self::Put => "PUT",
             Self::Post => "POST",
             Self::Delete => "DELETE",
+            Self::Head => "HEAD",
         }
     }
 }
@@ -94,14 +98,23 @@ pub enum BodyKind {
     /// JSON; nothing stands for `{}`.
     OptionalJson(Schema),
     /// Bytes of any media type.
-    Bytes,
+    Bytes {
+        /// What they are.
+        what: &'static str,
+        /// Most bytes.
+        limit_bytes: u64,
+    },
 }
 
-/// What a route answers with `200`.
+/// What a route answers when it is done: with `200`, where nothing else is said.
 #[derive(Clone, Copy, Debug)]
 pub enum AnswerKind {
     /// JSON.
     Json(Schema),
+    /// JSON; with `201` for what is new.
+    Stored(Schema),
+    /// Nothing.
+    Empty,
     /// Server-sent events, each with data like this.
     Events(Schema),
 }
@@ -190,7 +203,8 @@ mod tests {
             assert!(names.insert(route.name), "{} twice", route.name);
             assert!(route.path.starts_with("/v1/"), "{}", route.path);
             let takes_body = matches!(route.body, BodyKind::Json(_) | BodyKind::OptionalJson(_));
-            assert!(!(takes_body && route.method == Verb::Get), "{}", route.path);
+            let is_read = matches!(route.method, Verb::Get | Verb::Head);
+            assert!(!(takes_body && is_read), "{}", route.path);
         }
     }
 }

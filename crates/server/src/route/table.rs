@@ -1,61 +1,16 @@
 //! The table of routes.
 
+use nylorun_domain::definition_file::MAX_FILE_BYTES;
 use nylorun_wire::code::Code;
 use nylorun_wire::schema::{ID, SANDBOX_ID, Schema, TEXT, answers, bodies};
 
-use super::{AnswerKind, Answering, Audience, BodyKind, QueryParam, Refusal, Route, Scope, Verb, Work, usage};
-use crate::handler::{agent, effect, history, key, me, model, session, session_list, tenant, workspace};
-use crate::request::{Call, MAX_LIMIT};
-
-const AGENTS: &[Scope] = &[Scope::AgentsRead, Scope::AgentsWrite];
-const AGENTS_WRITE: &[Scope] = &[Scope::AgentsWrite];
-const SESSIONS: &[Scope] = &[Scope::SessionsOwn];
-pub(super) const NEVER: &[Scope] = &[];
-
-pub(super) const NO_SESSION: Refusal = rejected(404, "no such session, or not the caller's");
-const BUSY: Refusal = rejected(409, "a turn is active");
-
-pub(super) const BAD_PAGE_CURSOR: Refusal =
-    Refusal { status: 400, code: Code::CursorInvalid, when: "a page's cursor cannot be read" };
-pub(super) const OTHER_PAGE_CURSOR: Refusal =
-    Refusal { status: 400, code: Code::CursorMismatch, when: "a page's cursor belongs to other pages" };
-
-const PAGED: &str = "Answer a page of at most so many, with nextCursor; a page may hold fewer, and is the last one \
-     when nextCursor is null. Without it all sessions are answered, and of the other parameters only agentId counts";
-
-const AFTER: QueryParam = QueryParam {
-    name: "cursor",
-    schema: TEXT,
-    summary: "Begin after the event of this cursor; wins over Last-Event-ID",
+use super::parts::{
+    AFTER, AGENTS, AGENTS_WRITE, BAD_PAGE_CURSOR, BUSY, MANAGEMENT, NEVER, NO_SESSION, OTHER_PAGE_CURSOR, PAGED,
+    RUNTIME, rejected,
 };
-
-pub(super) const fn rejected(status: u16, when: &'static str) -> Refusal {
-    Refusal { status, code: Code::RequestRejected, when }
-}
-
-/// A route of the Runtime API without a body; what differs is named beside it.
-pub(super) const RUNTIME: Route = Route {
-    method: Verb::Get,
-    path: "",
-    name: "",
-    summary: "",
-    tag: "sessions",
-    audience: Audience::Runtime,
-    scopes: SESSIONS,
-    query: &[],
-    body: BodyKind::None,
-    answer: AnswerKind::Json(Schema::Any),
-    errors: &[],
-    work: Work::None,
-    handler: unrouted,
-};
-
-/// A route of the Management API without a body.
-pub(super) const MANAGEMENT: Route = Route { audience: Audience::Management, scopes: NEVER, tag: "tenant", ..RUNTIME };
-
-fn unrouted(_: Call) -> Answering {
-    Box::pin(async { Err(nylorun_wire::error::Rejection::internal()) })
-}
+use super::{AnswerKind, Audience, BodyKind, QueryParam, Refusal, Route, Scope, Verb, Work, usage};
+use crate::handler::{agent, effect, file, history, key, me, model, session, session_list, tenant, workspace};
+use crate::request::MAX_LIMIT;
 
 /// Every route, in the order of the documents.
 pub const ROUTES: &[Route] = &[
@@ -87,6 +42,41 @@ pub const ROUTES: &[Route] = &[
             },
         ],
         handler: |call| Box::pin(agent::save(call)),
+        ..RUNTIME
+    },
+    Route {
+        method: Verb::Put,
+        path: "/v1/files/{file}",
+        name: "putFile",
+        summary: "Store a definition file, named by the SHA-256 of its bytes",
+        tag: "agents",
+        audience: Audience::RuntimeAlone,
+        scopes: NEVER,
+        body: BodyKind::Bytes { what: "a definition file", limit_bytes: MAX_FILE_BYTES },
+        answer: AnswerKind::Stored(answers::FILE_STORED),
+        errors: &[
+            Refusal {
+                status: 400,
+                code: Code::InvalidRequest,
+                when: "the bytes have another hash (details.expected and details.actual), or Content-Type is none",
+            },
+            Refusal { status: 413, code: Code::LimitExceeded, when: "it has more than details.limitBytes" },
+            Refusal { status: 415, code: Code::UnsupportedMediaType, when: "the body is compressed" },
+        ],
+        handler: |call| Box::pin(file::put(call)),
+        ..RUNTIME
+    },
+    Route {
+        method: Verb::Head,
+        path: "/v1/files/{file}",
+        name: "hasFile",
+        summary: "Whether a definition file is stored",
+        tag: "agents",
+        audience: Audience::RuntimeAlone,
+        scopes: NEVER,
+        answer: AnswerKind::Empty,
+        errors: &[rejected(404, "no such file")],
+        handler: |call| Box::pin(file::head(call)),
         ..RUNTIME
     },
     Route {
@@ -294,6 +284,18 @@ pub const ROUTES: &[Route] = &[
         ..MANAGEMENT
     },
     Route {
+        method: Verb::Post,
+        path: "/v1/tenant/reset",
+        name: "resetTenant",
+        summary: "Remove sessions, workspaces or both; agents, keys, model and settings stay",
+        body: BodyKind::Json(bodies::RESET),
+        answer: AnswerKind::Json(answers::RESET_DONE),
+        errors: &[rejected(409, "work still runs after 30 s of draining, or another reset runs")],
+        work: Work::Begins,
+        handler: |call| Box::pin(tenant::reset(call)),
+        ..MANAGEMENT
+    },
+    Route {
         path: "/v1/tenant/keys",
         name: "listKeys",
         summary: "List the keys, without the keys themselves",
@@ -325,6 +327,7 @@ pub const ROUTES: &[Route] = &[
         answer: AnswerKind::Json(answers::KEY_DELETED),
         errors: &[
             Refusal { status: 400, code: Code::InvalidRequest, when: "the key's name breaks its grammar" },
+            rejected(400, "the name is reserved"),
             rejected(404, "no such key"),
         ],
         handler: |call| Box::pin(key::delete(call)),
@@ -380,7 +383,10 @@ pub const ROUTES: &[Route] = &[
         tag: "model",
         body: BodyKind::Json(bodies::SELECT_MODEL),
         answer: AnswerKind::Json(answers::MODEL_VIEW),
-        errors: &[rejected(400, "unknown provider or model"), rejected(409, "the provider has no credential")],
+        errors: &[
+            rejected(400, "unknown provider or model"),
+            rejected(409, "the provider has no credential, or the idempotency key came with another body"),
+        ],
         handler: |call| Box::pin(model::select(call)),
         ..MANAGEMENT
     },

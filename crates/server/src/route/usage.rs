@@ -3,7 +3,7 @@
 use nylorun_wire::code::Code;
 use nylorun_wire::schema::{ID, Schema, TEXT, answers, bodies};
 
-use super::table::{BAD_PAGE_CURSOR, MANAGEMENT, NEVER, NO_SESSION, OTHER_PAGE_CURSOR, RUNTIME, rejected};
+use super::parts::{BAD_PAGE_CURSOR, MANAGEMENT, NEVER, NO_SESSION, OTHER_PAGE_CURSOR, RUNTIME, rejected};
 use super::{AnswerKind, Audience, BodyKind, QueryParam, Refusal, Route, Verb};
 use crate::handler::usage;
 use crate::request::MAX_LIMIT;

@@ -16,6 +16,7 @@ async fn answers_follow_their_published_schemas() {
     let cancel = r#"{"requestId":"r2","idempotencyKey":"k2","type":"cancel"}"#;
     let budgets = r#"{"budgets":[{"scope":"turn","limitUsd":0.5},{"scope":"tenant","period":"day","limitTokens":1}]}"#;
     let agent = manifest_body("other");
+    let reset = r#"{"requestId":"r","scope":"all","activeWork":"drain"}"#;
     let open = r#"{"requestId":"r","agentId":"helper","ownerUserId":"ann","info":{"a":1},"sandbox":false}"#;
     for (name, key, target, body) in [
         ("seedTenant", MANAGEMENT, "/v1/tenant/config/seed", Some(seed)),
@@ -48,13 +49,16 @@ async fn answers_follow_their_published_schemas() {
         ("listModels", MANAGEMENT, "/v1/tenant/models", None),
         ("listProviders", MANAGEMENT, "/v1/tenant/providers", None),
         ("getModel", STUDIO, "/v1/tenant/model", None),
+        ("resetTenant", MANAGEMENT, "/v1/tenant/reset", Some(reset)),
     ] {
         let route = ROUTES.iter().find(|route| route.name == name).expect("a route");
         let answer = world.call(key, route.method.as_str(), target, body).await;
         assert_eq!(answer.status, 200, "{name}: {}", answer.body);
         match route.answer {
-            AnswerKind::Json(schema) => assert_eq!(schema.check(&answer.json()), Ok(()), "{name}: {}", answer.body),
-            AnswerKind::Events(_) => unreachable!("followed elsewhere"),
+            AnswerKind::Json(schema) | AnswerKind::Stored(schema) => {
+                assert_eq!(schema.check(&answer.json()), Ok(()), "{name}: {}", answer.body)
+            }
+            AnswerKind::Empty | AnswerKind::Events(_) => unreachable!("followed elsewhere"),
         }
     }
     world.stop().await;

@@ -10,13 +10,16 @@ use nylorun_domain::id::{TenantId, WorkerId};
 use nylorun_domain::json::Json;
 use nylorun_domain::time::Millis;
 use nylorun_domain::tool::ToolOutcome;
+use nylorun_domain::workspace::WorkspaceKey;
 use nylorun_ports::BoxFuture;
 use nylorun_ports::abort::Abort;
 use nylorun_ports::backends::BackendReport;
 use nylorun_ports::model_vault::{ModelPut, ModelVault};
 use nylorun_ports::models::KeysError;
 use nylorun_ports::run::{CoreError, Harness, RunCore, RunEnd, TurnStart};
-use nylorun_ports::workspaces::{WorkspaceAnswer, WorkspaceCall, WorkspaceOutcome, WorkspaceReports, Workspaces};
+use nylorun_ports::workspaces::{
+    RemovalError, WorkspaceAnswer, WorkspaceCall, WorkspaceOutcome, WorkspaceRemoval, WorkspaceReports, Workspaces,
+};
 use nylorun_server::{Limits, ServerConfig, StageHandle, loopback_hosts, serve, stages};
 use nylorun_store::{Db, NewTenant, PrincipalRow, Store};
 use nylorun_turns::{Committer, Live, Scheduler, SchedulerConfig};
@@ -25,6 +28,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
 use crate::client::{Answer, Client};
+use crate::memory_blobs::MemoryBlobs;
 
 /// An application key.
 pub(crate) const APPLICATION: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
@@ -67,6 +71,12 @@ impl Workspaces for Idle {
             WorkspaceOutcome::Done(ToolOutcome::Completed { output: call.input })
         };
         Box::pin(async { WorkspaceAnswer { outcome, events: vec![], record: None } })
+    }
+}
+
+impl WorkspaceRemoval for Idle {
+    fn remove<'a>(&'a self, _: &'a WorkspaceKey) -> BoxFuture<'a, Result<(), RemovalError>> {
+        Box::pin(async { Ok(()) })
     }
 }
 
@@ -130,6 +140,8 @@ impl World {
             live: live.clone(),
             scheduler,
             workspaces: Arc::new(Idle),
+            removal: Arc::new(Idle),
+            blobs: Arc::new(MemoryBlobs::default()),
             backends: Arc::new(Idle),
             vault: Arc::new(Idle),
             catalogue: vec![],
