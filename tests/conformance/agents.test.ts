@@ -302,13 +302,18 @@ test('decisions, Text and JSON: all problems of a manifest are told at once', as
     }
 });
 
-const BODY_FIRST = { todo: 'a manifest is judged only when the rest of the body is sound' };
-test('decisions, Text and JSON: problems of the body and of its manifest are told at once', BODY_FIRST, async () => {
+test('decisions, Text and JSON: problems of the body and of its manifest are told at once', async () => {
     const manifest = withMembers({ type: 'other' });
     const paths = problemPaths(
         await world.app.put(`/v1/agents/${manifest.id}`, { manifest, implementationVersion: '' }),
     );
     assert.deepEqual(paths, ['implementationVersion', 'manifest.capabilities.0.type', 'requestId']);
+});
+
+test('decisions, Text and JSON: an unknown member of a manifest does not hide its other problems', async () => {
+    const manifest = withMembers({ type: 'other', colour: 1 }, { colour: 1 });
+    const paths = problemPaths(await save(manifest));
+    assert.deepEqual(paths, ['manifest', 'manifest.capabilities.0', 'manifest.capabilities.0.type']);
 });
 
 test('sandbox-and-definitions d1: versions 3 and 4 are told to be rebuilt, others are unsupported', async () => {
@@ -326,8 +331,7 @@ test('api 2.1: definition files that are not stored are 400 definition_files_mis
     refused(await save(manifest), 400, 'definition_files_missing');
 });
 
-const NO_MISSING_FILES = { todo: 'the answer has no details' };
-test('api 1.8: definition_files_missing names the missing files in details.missing', NO_MISSING_FILES, async () => {
+test('api 1.8: definition_files_missing names the missing files in details.missing', async () => {
     const manifest = withMembers({ skills: { s: { name: 's', description: 'd', files: { 'SKILL.md': FILE } } } });
     const { details } = refused(await save(manifest), 400, 'definition_files_missing');
     assert.deepEqual(details?.missing, [FILE]);

@@ -61,6 +61,7 @@ export function answerProblems(operation: Operation, status: number, body: unkno
         if (ANYWHERE.has(`${status} ${code}`)) return rejectionProblems(operation, body);
         return `the document has no answer ${status} (${code}) for this operation`;
     }
+    if (operation.name.startsWith('HEAD ')) return body === undefined ? '' : 'an answer to HEAD has no body';
     const schema: Schema = response.content['application/json'].schema;
     return describe(validate(schema, body, operation.document));
 }
