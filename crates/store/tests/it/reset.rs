@@ -67,11 +67,9 @@ async fn a_session_goes_whole_and_others_stay() {
             store.session_delete(&id()).await.unwrap();
             store.crossing_delete_orphans().await.unwrap();
             assert_eq!(store.session_get(&id()).await, Ok(None));
-            let count = async |table: &str| {
-                let rows = test.db.query(&format!("SELECT count(*) FROM {table}"), vec![]).await.unwrap();
-                rows[0].int(0).unwrap()
-            };
-            assert_eq!((count("events").await, count("tool_crossings").await), (1, 0));
+            let count = "SELECT (SELECT count(*) FROM events), (SELECT count(*) FROM tool_crossings)";
+            let rows = test.db.query(count, vec![]).await.unwrap();
+            assert_eq!((rows[0].int(0), rows[0].int(1)), (Ok(1), Ok(0)));
         }
     }
 }
