@@ -54,6 +54,10 @@ test('api 3, 4.3: a reset of sessions removes them; the same id begins again at 
     const body = { requestId: 'r', agentId, ownerUserId: 'bob', sandbox: {} };
     done(await world.app.put(`/v1/sessions/${session}`, body));
     assert.equal(await bash(session, 'ls'), '');
+    // The ledger keeps what was spent, and says nothing of it to the new session.
+    const { calls } = done(await world.app.get(`/v1/sessions/${session}/usage`));
+    assert.equal(calls, 0);
+    assert.equal(done(await world.management.get('/v1/tenant/usage')).calls, 1);
     // The session that was came further than the one that is.
     const beyond = await world.app.get(`/v1/sessions/${session}/items?cursor=${cursor}`);
     assert.equal(refused(beyond, 400, 'request_rejected').message, 'Invalid cursor');

@@ -81,9 +81,9 @@ impl App {
         id: &SessionId,
         turn: Option<&TurnId>,
     ) -> Result<SessionUsage, Error> {
-        self.session(caller, id).await?;
+        let session = self.session(caller, id).await?;
         let as_of = now();
-        Ok(SessionUsage { as_of, totals: self.store().usage_totals(id, turn).await? })
+        Ok(SessionUsage { as_of, totals: self.store().usage_totals(id, session.created_at, turn).await? })
     }
 
     /// At most `limit` model calls of a session, or of one of its turns, the oldest first, from after `place` on.
@@ -95,10 +95,11 @@ impl App {
         place: Option<&CallPlace>,
         limit: usize,
     ) -> Result<CallsFound, Error> {
-        self.session(caller, id).await?;
+        let session = self.session(caller, id).await?;
         let as_of = now();
-        let after = place.map(|place| (place.at, place.id.as_str()));
-        let mut calls = self.store().usage_of_session(id, turn, after, one_more(limit)).await?;
+        // The ledger outlives a reset, and an id may be used again after one.
+        let after = place.map_or((session.created_at, ""), |place| (place.at, place.id.as_str()));
+        let mut calls = self.store().usage_of_session(id, turn, Some(after), one_more(limit)).await?;
         let has_more = calls.len() > limit;
         calls.truncate(limit);
         let next = calls.last().filter(|_| has_more).map(|last| CallPlace { at: last.at, id: last.id.clone() });

@@ -28,7 +28,7 @@ macro_rules! sums {
         )
     };
 }
-const SUMS_OF_SESSION: &str = sums!("session_id = $1");
+const SUMS_OF_SESSION: &str = sums!("session_id = $1 AND created_at >= $2");
 // The empty text keeps both databases from walking the whole session instead of the turn.
 const SUMS_OF_TURN: &str = sums!("session_id || '' = $1 AND turn_id = $2");
 
@@ -120,10 +120,16 @@ pub struct ExportedCall {
 }
 
 impl Store {
-    /// What a session's calls used together, or those of one of its turns.
-    pub async fn usage_totals(&self, session: &SessionId, turn: Option<&TurnId>) -> Result<UsageTotals, StoreError> {
+    /// What a session's calls used together since this time, or those of one of its turns. A session of the same id may
+    /// have been there before.
+    pub async fn usage_totals(
+        &self,
+        session: &SessionId,
+        since: Millis,
+        turn: Option<&TurnId>,
+    ) -> Result<UsageTotals, StoreError> {
         let rows = match turn {
-            None => self.db.query(SUMS_OF_SESSION, params![session.as_str()]).await?,
+            None => self.db.query(SUMS_OF_SESSION, params![session.as_str(), since.0]).await?,
             Some(turn) => self.db.query(SUMS_OF_TURN, params![session.as_str(), turn.as_str()]).await?,
         };
         Ok(rows.first().map_or(Ok(UsageTotals::default()), read_totals)?)

@@ -34,8 +34,7 @@ impl Home {
         if path.is_dir() && !home.is_ours()? {
             privacy::refuse_open_folder(path)?;
         }
-        for folder in
-            [path.to_owned(), home.tenant(), home.workspaces(), home.blobs(), path.join("keys"), home.logs()]
+        for folder in [path.to_owned(), home.tenant(), home.workspaces(), home.blobs(), path.join("keys"), home.logs()]
         {
             privacy::keep_folder(&folder)?;
         }

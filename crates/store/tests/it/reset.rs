@@ -7,7 +7,7 @@ use nylorun_domain::change::{SessionChange, TenantWrite};
 use nylorun_domain::id::{SessionId, TenantId};
 use nylorun_domain::json::Json;
 use nylorun_domain::time::Millis;
-use nylorun_store::db::{Db, DbOptions, Statement};
+use nylorun_store::db::{Db, DbOptions, Dialect, Statement};
 use nylorun_store::{NO_PROVIDER, NewTenant, STALE_SESSION, Store, WriteError, all_sql};
 
 use crate::db_support::{TestDb, each, sqlite};
@@ -45,7 +45,7 @@ fn id() -> SessionId {
 async fn every_table_that_names_sessions_is_emptied_or_left_on_purpose() {
     let rows = sqlite().await.db.query(TABLES, vec![]).await.unwrap();
     let all: BTreeSet<_> = rows.iter().map(|row| row.text(0).unwrap().to_owned()).collect();
-    let emptied = all_sql()
+    let emptied = all_sql(Dialect::Sqlite)
         .into_iter()
         .filter_map(|sql| Some(sql.strip_prefix("DELETE FROM ")?.strip_suffix(" WHERE session_id = $1")?.to_owned()));
     let known: BTreeSet<_> = emptied.chain(NOT_BY_SESSION.map(str::to_owned)).collect();

@@ -91,12 +91,12 @@ async fn a_sessions_calls_come_in_pages_and_sum_up() {
             cost_nano_usd: Some(1_000_000_007),
         };
         let whole = UsageTotals { calls: 4, duplicates: 1, unreported: 1, unpriced: 1, used: usage };
-        assert_eq!(store.usage_totals(&session, None).await, Ok(whole));
-        let of_turn = store.usage_totals(&session, Some(&turn)).await.unwrap();
+        assert_eq!(store.usage_totals(&session, Millis(0), None).await, Ok(whole));
+        let of_turn = store.usage_totals(&session, Millis(0), Some(&turn)).await.unwrap();
         assert_eq!((of_turn.calls, of_turn.used.total, of_turn.unpriced), (2, 1, 0));
         let nothing =
             UsageTotals { used: Usage { cost_nano_usd: Some(0), ..Usage::default() }, ..UsageTotals::default() };
-        assert_eq!(store.usage_totals(&other, None).await, Ok(nothing));
+        assert_eq!(store.usage_totals(&other, Millis(0), None).await, Ok(nothing));
     }
 }
 

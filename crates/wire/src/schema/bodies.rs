@@ -5,8 +5,8 @@ use super::{
     Others, PLAIN, PROVIDER, SANDBOX_ID, SIZE, Schema, Shape, TEXT, list_of, optional, required, strict,
 };
 use super::{CONTENT, COUNT};
-use nylorun_domain::budget::MAX_BUDGETS;
 use crate::tenant::{ActiveWork, ResetScope};
+use nylorun_domain::budget::MAX_BUDGETS;
 
 /// `PUT /v1/agents/{agentId}`
 pub const SAVE_AGENT: Schema = Schema::Object(&strict(&[
