@@ -14,9 +14,9 @@ pub struct Json(Arc<str>);
 impl Json {
     /// Validates `text`: one JSON value, at most [`MAX_DEPTH`](super::MAX_DEPTH) levels deep.
     pub fn parse(text: &str) -> Result<Self, JsonError> {
-        let text = text.trim_matches([' ', '\t', '\n', '\r']);
+        // Untrimmed, so that an error's place is one in the text that was given.
         parse(text)?;
-        Ok(Self(text.into()))
+        Ok(Self(text.trim_matches([' ', '\t', '\n', '\r']).into()))
     }
 
     /// Takes text that this project itself printed, or that was validated before it was stored.
