@@ -148,8 +148,9 @@ fn split_binding(text: &str) -> Result<(String, String), CursorError> {
 
 fn place_in(text: &str, session: &SessionId) -> Result<i64, CursorError> {
     let (id, seq) = text.rsplit_once(':').ok_or(CursorError::Malformed)?;
-    let digits_only = !seq.is_empty() && seq.bytes().all(|byte| byte.is_ascii_digit());
-    let seq = seq.parse().ok().filter(|_| digits_only).ok_or(CursorError::Malformed)?;
+    // One form only: no sign, no zero before other digits.
+    let is_plain = seq.bytes().all(|byte| byte.is_ascii_digit()) && (seq == "0" || !seq.starts_with('0'));
+    let seq = seq.parse().ok().filter(|_| is_plain).ok_or(CursorError::Malformed)?;
     if id == session.as_str() { Ok(seq) } else { Err(CursorError::Mismatch) }
 }
 
@@ -231,8 +232,10 @@ mod tests {
     #[test]
     fn refuses_what_is_no_cursor() {
         let session = SessionId::from_trusted("s");
-        // In order: empty, no base64, padding, no colon, no number, a sign, too large.
-        for wrong in ["", "%", "czox==", "cw", "czo", "czotMQ", "czo5OTk5OTk5OTk5OTk5OTk5OTk5OQ", "h1.", "h1.cw"] {
+        // In order: empty, no base64, padding, no colon, no number, a sign, a zero before, too large.
+        let wrong =
+            ["", "%", "czox==", "cw", "czo", "czotMQ", "czowMQ", "czo5OTk5OTk5OTk5OTk5OTk5OTk5OQ", "h1.", "h1.cw"];
+        for wrong in wrong {
             assert_eq!(read(wrong, &session), Err(CursorError::Malformed), "{wrong}");
         }
     }
