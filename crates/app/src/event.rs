@@ -8,13 +8,19 @@ use nylorun_domain::event::Visibility;
 use nylorun_domain::id::SessionId;
 use nylorun_domain::json::quoted;
 use nylorun_store::{Store, StoredEvent};
-use nylorun_turns::{Heard, LiveDelta, Observer};
+use nylorun_turns::{Heard, LiveDelta, Observer, Shared};
 
 use crate::access::KeyWatch;
 use crate::{App, Error};
 
-/// Events that are read from the record at once.
+/// Most events that are read from the record at once.
 const PAGE: i64 = 500;
+
+/// Events that a follower reads first, before it knows how long this record's events are.
+const FIRST_PAGE: i64 = 4;
+
+/// About what a follower holds of the record, in bytes: one whose client takes nothing holds no more.
+const PAGE_BYTES: usize = 1 << 20;
 
 /// Answers whose pieces may still be heard after they were read. The pieces of one run to hundreds; those of more than
 /// a few answers do not fit into what an observer may fall behind.
@@ -35,9 +41,9 @@ pub struct HistoryPage {
 #[derive(Clone, Debug)]
 pub enum Frame {
     /// A public event of the record.
-    Event(Arc<StoredEvent>),
-    /// The JSON of a `message.delta`: never recorded, and not given again after a lost connection.
-    Delta(Arc<str>),
+    Event(Arc<Shared<StoredEvent>>),
+    /// A `message.delta`: never recorded, and not given again after a lost connection.
+    Delta(Arc<Shared<LiveDelta>>),
 }
 
 /// Follows one session: the record from a place on, then what happens, each event once and in order. It ends soon
@@ -53,10 +59,12 @@ struct Reader {
     observer: Observer,
     /// The sequence number of the next event.
     next: i64,
+    /// How many events are read at once.
+    page: i64,
     /// Events that were read and not yet given.
-    read: VecDeque<Arc<StoredEvent>>,
+    read: VecDeque<Arc<Shared<StoredEvent>>>,
     /// The newest answers of models that were read, the last one first, until an event is heard.
-    answers: VecDeque<Arc<StoredEvent>>,
+    answers: VecDeque<Arc<Shared<StoredEvent>>>,
     state: State,
 }
 
@@ -112,6 +120,7 @@ impl App {
             session: id.clone(),
             observer,
             next: after.unwrap_or(-1) + 1,
+            page: FIRST_PAGE,
             read: VecDeque::new(),
             answers: VecDeque::new(),
             state: State::Reading,
@@ -153,7 +162,7 @@ impl Reader {
                     Heard::Behind => self.state = State::Reading,
                     Heard::Ended => return None,
                     Heard::Delta(delta) if self.is_in_record(&delta) => {}
-                    Heard::Delta(delta) => return Some(Frame::Delta(delta.body)),
+                    Heard::Delta(delta) => return Some(Frame::Delta(delta)),
                     Heard::Event(event) => self.hear(event),
                 },
             }
@@ -161,18 +170,24 @@ impl Reader {
     }
 
     async fn read_on(&mut self) -> Option<()> {
-        let events = match self.store.event_range(&self.session, self.next - 1, PAGE).await {
+        let events = match self.store.event_range(&self.session, self.next - 1, self.page).await {
             Ok(events) => events,
             Err(error) => {
                 tracing::warn!(session = %self.session, %error, "a follower cannot read the record");
                 return None;
             }
         };
-        match events.last() {
-            Some(last) => self.next = last.seq + 1,
-            None => self.state = State::Listening,
+        if let Some(last) = events.last() {
+            self.next = last.seq + 1;
         }
-        for event in events.into_iter().map(Arc::new) {
+        if (events.len() as i64) < self.page {
+            // That was the end. What was committed since is heard, since observing began before reading.
+            self.state = State::Listening;
+        } else {
+            self.page = page_after(&events);
+        }
+        for event in events.into_iter().filter(|event| event.visibility == Visibility::Public) {
+            let event = self.observer.read(event);
             if matches!(&*event.kind, "message.assistant" | "model.failed") {
                 self.answers.truncate(ANSWERS - 1);
                 self.answers.push_front(Arc::clone(&event));
@@ -189,7 +204,7 @@ impl Reader {
     }
 
     /// Commits of one session may be heard in another order than they happened: the record has the right one.
-    fn hear(&mut self, event: Arc<StoredEvent>) {
+    fn hear(&mut self, event: Arc<Shared<StoredEvent>>) {
         if event.seq == self.next {
             // What was heard before this one is behind us.
             self.answers.clear();
@@ -199,4 +214,11 @@ impl Reader {
             self.state = State::Reading;
         }
     }
+}
+
+/// How many events like these make a page.
+fn page_after(events: &[StoredEvent]) -> i64 {
+    let bytes: usize = events.iter().map(|event| event.body.len()).sum();
+    let mean = bytes / events.len().max(1);
+    i64::try_from(PAGE_BYTES / mean.max(1)).unwrap_or(PAGE).clamp(1, PAGE)
 }

@@ -40,6 +40,7 @@ pub use file::StoredFile;
 pub use nylorun_domain as domain;
 pub use nylorun_ports::blobs::{BlobBody, BodyError, Placed};
 pub use nylorun_store::{Effects, SessionPlace, StoredEvent};
+pub use nylorun_turns::{LiveDelta, Shared};
 pub use session_list::{SessionQuery, SessionsFound};
 pub use tenant::Checks;
 pub use usage::{CallPlace, CallsFound, Exported, LedgerPlace, SessionUsage, UsageOf};

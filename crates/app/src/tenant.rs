@@ -54,7 +54,7 @@ impl App {
         })
     }
 
-    /// What this process wrote since it started, as the store counts it.
+    /// What this process wrote since it started, as the store counts it, and the frames that it made for followers.
     fn counters(&self) -> Value {
         let counts = self.store().db().counts();
         let number = |count: u64| Value::from(i64::try_from(count).unwrap_or(i64::MAX));
@@ -62,6 +62,7 @@ impl App {
             ("writes", number(counts.writes)),
             ("commits", number(counts.commits)),
             ("statements", number(counts.statements)),
+            ("frames", number(self.parts().live.frames_made())),
         ])
     }
 

@@ -23,7 +23,7 @@ pub use budgets::StoreBudgets;
 pub use clock::{fresh_key, now, stamp, ulid, uuid};
 pub use committer::{CommitError, Committer, Updated};
 pub use crossing_log::StoreCrossings;
-pub use live::{Heard, Live, LiveDelta, Observer};
+pub use live::{Heard, Live, LiveDelta, Observer, Shared};
 pub use scheduler::{Scheduler, SchedulerConfig};
 pub use sweep::{Maintenance, run_sweeps};
 pub use workspace_log::StoreWorkspaceLog;

@@ -1,8 +1,11 @@
 //! What observers of a session hear while it happens. The record is the truth; this only saves them from asking again.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::ops::Deref;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use bytes::Bytes;
 use nylorun_domain::id::{InvocationId, SessionId};
 use nylorun_store::StoredEvent;
 use tokio::sync::broadcast::error::RecvError;
@@ -11,13 +14,42 @@ use tokio::sync::broadcast::{self, Receiver, Sender, WeakSender};
 /// Frames that an observer may fall behind before it reads the record instead.
 const CAPACITY: usize = 1024;
 
-/// Something that happened in a session. Cheap to clone: followers share one encoding.
+/// Something on its way to everybody who observes a session. The frame in which it is sent is made by the first who
+/// sends it, and shared by all others: a thousand followers cost one encoding.
+#[derive(Debug)]
+pub struct Shared<T> {
+    told: T,
+    frame: OnceLock<Bytes>,
+    /// Counts the frames that are made.
+    made: Arc<AtomicU64>,
+}
+
+impl<T> Shared<T> {
+    /// The frame in which it is sent; `encode` runs for the first of all who share it.
+    pub fn frame(&self, encode: impl FnOnce(&T) -> Bytes) -> Bytes {
+        let make = || {
+            self.made.fetch_add(1, Relaxed);
+            encode(&self.told)
+        };
+        self.frame.get_or_init(make).clone()
+    }
+}
+
+impl<T> Deref for Shared<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.told
+    }
+}
+
+/// Something that happened in a session.
 #[derive(Clone, Debug)]
 enum LiveFrame {
     /// An event was committed.
-    Event(Arc<StoredEvent>),
+    Event(Arc<Shared<StoredEvent>>),
     /// A piece of an answer that is being made.
-    Delta(LiveDelta),
+    Delta(Arc<Shared<LiveDelta>>),
     /// Events were committed that nobody was told of: read the record.
     Gap,
     /// The session is gone.
@@ -30,12 +62,15 @@ pub struct LiveDelta {
     /// Which answer. Its pieces mean nothing once it is in the record.
     pub invocation_id: InvocationId,
     /// The JSON of a `message.delta`.
-    pub body: Arc<str>,
+    pub body: String,
 }
 
 /// The sessions that somebody observes in this process. A session that nobody observes costs nothing.
 #[derive(Clone, Debug, Default)]
-pub struct Live(Arc<Mutex<HashMap<SessionId, Sender<LiveFrame>>>>);
+pub struct Live {
+    observed: Arc<Mutex<HashMap<SessionId, Sender<LiveFrame>>>>,
+    frames: Arc<AtomicU64>,
+}
 
 /// One observer of one session.
 #[derive(Debug)]
@@ -51,9 +86,9 @@ pub struct Observer {
 #[derive(Clone, Debug)]
 pub enum Heard {
     /// An event was committed.
-    Event(Arc<StoredEvent>),
+    Event(Arc<Shared<StoredEvent>>),
     /// A piece of an answer.
-    Delta(LiveDelta),
+    Delta(Arc<Shared<LiveDelta>>),
     /// Frames were lost, or the observer fell behind: read the record.
     Behind,
     /// The session is gone with its record. Another one may be opened under its id: nothing of that is heard here.
@@ -74,7 +109,7 @@ impl Live {
         if let Some(sender) = self.sender(session) {
             for event in events {
                 // An error means that the last observer has just left.
-                let _ = sender.send(LiveFrame::Event(Arc::clone(event)));
+                let _ = sender.send(LiveFrame::Event(self.share(StoredEvent::clone(event))));
             }
         }
     }
@@ -97,9 +132,18 @@ impl Live {
     /// Tells of a delta, which is only encoded when somebody observes.
     pub fn delta(&self, session: &SessionId, invocation_id: &InvocationId, encode: impl FnOnce() -> String) {
         if let Some(sender) = self.sender(session) {
-            let delta = LiveDelta { invocation_id: invocation_id.clone(), body: encode().into() };
-            let _ = sender.send(LiveFrame::Delta(delta));
+            let delta = LiveDelta { invocation_id: invocation_id.clone(), body: encode() };
+            let _ = sender.send(LiveFrame::Delta(self.share(delta)));
         }
+    }
+
+    /// How many frames were made since the process started: of an event that all followers hear, one.
+    pub fn frames_made(&self) -> u64 {
+        self.frames.load(Relaxed)
+    }
+
+    fn share<T>(&self, told: T) -> Arc<Shared<T>> {
+        Arc::new(Shared { told, frame: OnceLock::new(), made: Arc::clone(&self.frames) })
     }
 
     fn sender(&self, session: &SessionId) -> Option<Sender<LiveFrame>> {
@@ -107,7 +151,7 @@ impl Live {
     }
 
     fn sessions(&self) -> MutexGuard<'_, HashMap<SessionId, Sender<LiveFrame>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.observed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -123,6 +167,11 @@ impl Observer {
             // Nobody can tell anything any more: only of a session that is gone.
             Err(RecvError::Closed) => Heard::Ended,
         }
+    }
+
+    /// An event that this observer read from the record instead: its frame is its own.
+    pub fn read(&self, event: StoredEvent) -> Arc<Shared<StoredEvent>> {
+        self.live.share(event)
     }
 }
 
@@ -140,7 +189,13 @@ impl Drop for Observer {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use bytes::Bytes;
+    use nylorun_domain::event::Visibility;
     use nylorun_domain::id::{InvocationId, SessionId};
+    use nylorun_domain::time::Millis;
+    use nylorun_store::StoredEvent;
 
     use super::{CAPACITY, Heard, Live};
 
@@ -159,13 +214,30 @@ mod tests {
         let mut second = live.observe(&session());
         delta(&live);
         for observer in [&mut first, &mut second] {
-            assert!(matches!(observer.next().await, Heard::Delta(delta) if &*delta.body == "{}"));
+            assert!(matches!(observer.next().await, Heard::Delta(delta) if delta.body == "{}"));
         }
         drop(first);
         assert_eq!(live.sessions().len(), 1);
         drop(second);
         assert_eq!(live.sessions().len(), 0);
         live.delta(&session(), &InvocationId::from_trusted("i1"), || unreachable!("nobody observes"));
+    }
+
+    #[tokio::test]
+    async fn the_frame_of_an_event_is_made_once_for_all_who_hear_it() {
+        let live = Live::default();
+        let mut observers: Vec<_> = (0..100).map(|_| live.observe(&session())).collect();
+        let (kind, body, visibility) = ("turn.failed".into(), "{}".into(), Visibility::Public);
+        live.events(&session(), &[Arc::new(StoredEvent { seq: 0, kind, visibility, body, committed_at: Millis(0) })]);
+        let mut places = Vec::new();
+        for observer in &mut observers {
+            let Heard::Event(event) = observer.next().await else { unreachable!("an event was told") };
+            let frame = event.frame(|event| Bytes::from(format!("data: {}\n\n", event.body)));
+            assert_eq!(frame, "data: {}\n\n");
+            places.push(frame.as_ptr());
+        }
+        places.dedup();
+        assert_eq!((places.len(), live.frames_made()), (1, 1));
     }
 
     #[tokio::test]

@@ -25,6 +25,7 @@ pub mod protocol;
 pub mod raw;
 pub mod schema;
 pub mod session;
+pub mod stream;
 pub mod tenant;
 pub mod transcript;
 pub mod usage;
