@@ -48,6 +48,8 @@ pub(crate) struct Config {
     pub(crate) stop_grace: Duration,
     /// After how much a segment of a turn yields.
     pub(crate) yield_after: YieldAfter,
+    /// How long a client may take nothing of what it is sent.
+    pub(crate) stall_limit: Duration,
     /// Which lines the log shows.
     pub(crate) log_filter: String,
     /// How its lines look.
@@ -89,6 +91,7 @@ impl Config {
             models_file: env.text("NYLORUN_MODELS_FILE")?.map(PathBuf::from),
             stop_grace: values::stop_grace(env.text("NYLORUN_STOP_GRACE")?)?,
             yield_after: values::yield_after(env.text("NYLORUN_YIELD_STEPS")?, env.text("NYLORUN_YIELD_AFTER")?)?,
+            stall_limit: values::stall_limit(env.text("NYLORUN_STALL_LIMIT")?)?,
             log_filter: values::log_filter(env.text("NYLORUN_LOG")?)?,
             log_format: values::log_format(env.text("NYLORUN_LOG_FORMAT")?)?,
         })
@@ -181,6 +184,7 @@ mod tests {
             ("NYLORUN_YIELD_STEPS", "0"),
             ("NYLORUN_YIELD_STEPS", "501"),
             ("NYLORUN_YIELD_AFTER", "20"),
+            ("NYLORUN_STALL_LIMIT", "never"),
             ("NYLORUN_LOG", "loud"),
             ("NYLORUN_LOG_FORMAT", "xml"),
             ("NYLORUN_WORKSPACE_QUOTA", "1GB"),

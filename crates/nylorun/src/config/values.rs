@@ -141,6 +141,10 @@ pub(super) fn yield_after(steps: Option<String>, time: Option<String>) -> Result
     Ok(yield_after)
 }
 
+pub(super) fn stall_limit(text: Option<String>) -> Result<Duration, Failure> {
+    Ok(duration("NYLORUN_STALL_LIMIT", text)?.unwrap_or(nylorun_server::Limits::default().write))
+}
+
 fn duration(name: &str, text: Option<String>) -> Result<Option<Duration>, Failure> {
     let Some(text) = text else { return Ok(None) };
     let ms = nylorun_domain::grammar::parse_duration_ms(&text);

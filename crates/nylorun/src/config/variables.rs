@@ -24,6 +24,7 @@ const SERVER: &[&str] = &[
     "NYLORUN_STOP_GRACE",
     "NYLORUN_YIELD_STEPS",
     "NYLORUN_YIELD_AFTER",
+    "NYLORUN_STALL_LIMIT",
 ];
 
 /// What is read elsewhere: the log's filter and format, and what the command line reads to reach a server.

@@ -17,7 +17,7 @@ use nylorun_gates::{CallSettings, HttpToolGate, Models};
 use nylorun_harness::InProcess;
 use nylorun_keys::model::ModelSecrets;
 use nylorun_ports::BoxFuture;
-use nylorun_server::{ServerConfig, Stage, StageHandle, Stages, loopback_hosts, serve, stages};
+use nylorun_server::{Limits, ServerConfig, Stage, StageHandle, Stages, loopback_hosts, serve, stages};
 use nylorun_store::db::{DatabaseUrl, DbOptions, HomeLock, OlderSchema, WorkerLock};
 use nylorun_store::{Db, NewTenant, Store};
 use nylorun_turns::{
@@ -229,7 +229,8 @@ fn server_config(config: &Config, port: u16) -> ServerConfig {
     let mut allowed_hosts = loopback_hosts(port, &[]);
     allowed_hosts.extend(config.allowed_hosts.iter().cloned());
     let version = env!("CARGO_PKG_VERSION").to_owned();
-    ServerConfig { allowed_hosts, version, limits: nylorun_server::Limits::default() }
+    let limits = Limits { write: config.stall_limit, ..Limits::default() };
+    ServerConfig { allowed_hosts, version, limits }
 }
 
 fn spawn_server(listener: TcpListener, app: App, config: ServerConfig, stages: Stages) -> JoinHandle<()> {
