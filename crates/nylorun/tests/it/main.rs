@@ -31,3 +31,5 @@ mod reset;
 mod scripts;
 mod server;
 mod skills;
+mod stream_client;
+mod streams;

@@ -98,6 +98,11 @@ impl Server {
         TenantClient::new(&self.url, self.key("managementKey")).expect("the URL is one")
     }
 
+    /// Its process.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// A key of the home directory: `applicationKey` or `managementKey`.
     pub(crate) fn key_text(&self, name: &str) -> String {
         let text = fs::read(self.home.join("host-credentials.json")).expect("the keys are there");
