@@ -20,7 +20,7 @@ mod id;
 mod key;
 mod model;
 mod session;
-mod sse;
+pub mod sse;
 mod tenant;
 mod text;
 mod usage;

@@ -1,4 +1,5 @@
-//! Server-sent events, read as their bytes arrive.
+//! Server-sent events, read as their bytes arrive: for who brings a connection of their own. [`crate::Events`] follows
+//! and resumes by itself.
 
 /// The longest frame that is read, in UTF-16 units (api 1.11).
 pub const MAX_FRAME_CHARS: usize = 2_000_000;
@@ -13,19 +14,19 @@ pub struct FrameTooLarge;
 
 /// A whole frame.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Frame {
+pub struct Frame {
     /// The `id:` line of this frame, if it has one.
-    pub(crate) id: Option<String>,
+    pub id: Option<String>,
     /// The `event:` line; empty when there is none.
-    pub(crate) event: String,
+    pub event: String,
     /// The `data:` lines, joined by line feeds.
-    pub(crate) data: String,
+    pub data: String,
 }
 
 /// Takes bytes as they come, cut anywhere, and gives the frames that are complete. What is left when the connection
 /// ends is dropped, as the format asks.
 #[derive(Debug, Default)]
-pub(crate) struct Parser {
+pub struct Parser {
     line: Vec<u8>,
     after_carriage_return: bool,
     begun: bool,
@@ -37,7 +38,10 @@ pub(crate) struct Parser {
 
 impl Parser {
     /// Feeds bytes. Frames without data (keep-alive comments, say) are not given.
-    pub(crate) fn push(&mut self, bytes: &[u8], mut emit: impl FnMut(Frame)) -> Result<(), FrameTooLarge> {
+    ///
+    /// # Errors
+    /// A frame over [`MAX_FRAME_CHARS`]; what comes after it cannot be read.
+    pub fn push(&mut self, bytes: &[u8], mut emit: impl FnMut(Frame)) -> Result<(), FrameTooLarge> {
         let mut rest = bytes;
         while !rest.is_empty() {
             if std::mem::take(&mut self.after_carriage_return) && rest[0] == b'\n' {

@@ -7,6 +7,7 @@ mod models;
 pub mod catalogue;
 pub mod fixture;
 pub mod outbound;
+pub mod recorded;
 
 mod count;
 mod failure;

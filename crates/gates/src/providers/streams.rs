@@ -1,21 +1,17 @@
 //! Properties of every reader of an answer: cuts of the stream mean nothing, and nothing that a provider sends makes
 //! it panic.
 
-use std::sync::{Arc, LazyLock, Mutex};
+use std::sync::LazyLock;
 
-use nylorun_domain::id::{AgentId, EffectId, InvocationId, SessionId, TurnId};
-use nylorun_domain::json::Json;
-use nylorun_domain::model::{FinishReason, OutputPart, Prompt};
-use nylorun_ports::models::{Delta, DeltaSink, ModelCall, ProviderAccess};
-use nylorun_ports::secret::Secret;
+use nylorun_domain::model::{FinishReason, OutputPart};
 use nylorun_testkit::provider::{Reply, chat, gemini, messages, responses};
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::{Answer, Api, DeltaStream, Flow, Target};
+use super::{Answer, Api};
 use crate::catalogue::Catalogue;
 use crate::failure::Fault;
-use crate::sse::SseParser;
+use crate::recorded::read_answer;
 
 static CATALOGUE: LazyLock<Catalogue> = LazyLock::new(|| Catalogue::load(None).unwrap());
 
@@ -66,60 +62,8 @@ fn answers() -> [(Api, &'static str, Reply); 4] {
     ]
 }
 
-/// Keeps the text of what it is given.
-#[derive(Default)]
-struct Texts(Mutex<String>);
-
-impl DeltaSink for Texts {
-    fn delta(&self, delta: Delta) {
-        self.0.lock().unwrap().push_str(&delta.text);
-    }
-}
-
-/// What a reader makes of a stream that comes in these chunks, and the text that it passed on.
 fn read<'a>(api: Api, provider: &str, chunks: impl IntoIterator<Item = &'a [u8]>) -> (Result<Answer, Fault>, String) {
-    let prompt = Prompt { instructions: Vec::new(), items: Vec::new(), tools: Vec::new(), output_schema: None };
-    let call = ModelCall {
-        session_id: SessionId::from_trusted("s"),
-        turn_id: TurnId::from_trusted("t"),
-        agent_id: AgentId::from_trusted("a"),
-        epoch: 1,
-        effect_id: EffectId::from_trusted("e"),
-        invocation_id: InvocationId::from_trusted("i"),
-        prompt,
-    };
-    let access = ProviderAccess {
-        provider: provider.to_owned(),
-        model: "m".to_owned(),
-        base_url: None,
-        settings: Json::from_trusted("{}"),
-        key: Secret::new("k"),
-    };
-    let mut reader = api.reader(&Target::new(&call, &access, &CATALOGUE));
-    let texts = Arc::new(Texts::default());
-    let mut deltas = DeltaStream::new(texts.clone(), 1);
-    let mut parser = SseParser::default();
-    let mut events = Vec::new();
-    let mut fault = None;
-    'stream: for chunk in chunks {
-        if parser.push(chunk, &mut events).is_err() {
-            break;
-        }
-        for event in events.drain(..) {
-            match reader.take(&event, &mut deltas) {
-                Ok(Flow::More) => {}
-                Ok(Flow::Ended) => break 'stream,
-                Err(said) => {
-                    fault = Some(said);
-                    break 'stream;
-                }
-            }
-        }
-    }
-    let _ = (reader.is_complete(), reader.usage());
-    let answer = reader.finish();
-    let text = texts.0.lock().unwrap().clone();
-    (fault.map_or(Ok(answer), Err), text)
+    read_answer(api, provider, &CATALOGUE, chunks)
 }
 
 #[test]

@@ -91,7 +91,7 @@ async fn refusal(answer: OutboundAnswer, tool: &str) -> ToolOutcome {
 
 /// What a body claims to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
+pub(super) enum Form {
     Json,
     Text,
     /// Nothing is said: JSON if it is some, else text.
@@ -99,7 +99,7 @@ enum Form {
 }
 
 impl Form {
-    fn of(content_type: Option<&str>) -> Self {
+    pub(super) fn of(content_type: Option<&str>) -> Self {
         let Some(content_type) = content_type else { return Self::Unsaid };
         let kind = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
         match kind.strip_prefix("application/") {
@@ -112,10 +112,10 @@ impl Form {
 }
 
 /// Why a body is no output: a code, and the problem.
-type Unfit = (&'static str, String);
+pub(super) type Unfit = (&'static str, String);
 
 /// The output that a body is: JSON as it was written, text as a string, nothing as `null`.
-fn output(form: Form, body: &[u8], schema: Option<&Checker>) -> Result<ToolOutcome, Unfit> {
+pub(super) fn output(form: Form, body: &[u8], schema: Option<&Checker>) -> Result<ToolOutcome, Unfit> {
     let Ok(text) = std::str::from_utf8(body) else {
         return Err(("http.invalid-response", "the answer is neither JSON nor text in UTF-8.".to_owned()));
     };

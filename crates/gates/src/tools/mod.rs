@@ -11,6 +11,7 @@ mod schema;
 use std::sync::Arc;
 use std::time::Duration;
 
+use nylorun_domain::json::Json;
 use nylorun_domain::tool::ToolOutcome;
 use nylorun_ports::BoxFuture;
 use nylorun_ports::abort::{Abort, AbortKind};
@@ -34,6 +35,17 @@ pub struct HttpToolGate {
 struct CrossingGate {
     outbound: Arc<Outbound>,
     crossings: Arc<dyn Crossings>,
+}
+
+/// What the body of an answer comes to: the outcome, or the code of what is wrong with it. `None` when the schema cannot
+/// be used.
+pub(crate) fn read_body(
+    content_type: Option<&str>,
+    body: &[u8],
+    schema: Option<&Json>,
+) -> Option<Result<ToolOutcome, &'static str>> {
+    let checker = schema.map(schema::Checker::new).transpose().ok()?;
+    Some(answer::output(answer::Form::of(content_type), body, checker.as_ref()).map_err(|(code, _)| code))
 }
 
 impl HttpToolGate {
