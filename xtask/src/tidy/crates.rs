@@ -40,6 +40,7 @@ const LAYERS: [Layer; 18] = [
     layer("testkit", &["domain", "wire", "ports", "store", "client"], "help for tests; nothing that ships uses it"),
     layer("nylorun", &[EVERYTHING], "the binary composes all the others"),
     layer("bench", &["domain", "wire", "client", "testkit"], "measures the binary from outside"),
+    layer("fuzz", &["domain", "wire", "gates", "client"], "feeds readers; what it may reach shows what is checked"),
     layer("xtask", &[], "checks the repository from outside"),
 ];
 

@@ -1,0 +1,108 @@
+//! Documents: JSON itself, manifests, bodies, and what the record holds.
+
+use nylorun_domain::effect::EffectKind;
+use nylorun_domain::json::{Json, Value, element_of, member_of, parse};
+use nylorun_domain::manifest::{AgentManifest, variant_of};
+use nylorun_wire::body::Body;
+use nylorun_wire::command::Command;
+use nylorun_wire::event::{read_edit, read_input};
+use nylorun_wire::outcome;
+use nylorun_wire::schema::bodies::{COMMAND, OPEN_SESSION, SAVE_AGENT};
+use nylorun_wire::session::OpenSession;
+use nylorun_wire::transcript::{entry_from_value, entry_len, entry_to_value};
+
+pub(super) fn json(input: &[u8]) {
+    let Ok(text) = std::str::from_utf8(input) else { return };
+    let (value, kept) = match (parse(text), Json::parse(text)) {
+        (Ok(value), Ok(kept)) => (value, kept),
+        (Err(one), Err(other)) => return assert_eq!(one, other),
+        (one, other) => panic!("one reader takes it and the other does not: {one:?} {other:?}"),
+    };
+    assert_eq!(kept.as_str(), text.trim_matches([' ', '\t', '\n', '\r']), "it is kept as it was written");
+    assert_eq!(kept.value(), value);
+    let printed = value.to_json();
+    assert_eq!(parse(printed.as_str()).as_ref(), Ok(&value));
+    let canonical = value.canonical();
+    assert_eq!(kept.canonical(), canonical);
+    assert_eq!(parse(&canonical).map(|again| again.canonical()).as_ref(), Ok(&canonical), "a fixed point");
+    parts(printed.as_str(), &value);
+}
+
+/// A part is found where the parser finds it.
+fn parts(text: &str, value: &Value) {
+    for (at, item) in value.as_array().unwrap_or_default().iter().enumerate().take(50) {
+        assert_eq!(element_of(text, at), Some(item.to_json().as_str()));
+    }
+    for (name, member) in value.as_object().unwrap_or_default().iter().take(50) {
+        if let Some(name) = name.as_str() {
+            assert_eq!(member_of(text, name), Some(member.to_json().as_str()));
+        }
+    }
+}
+
+/// What is accepted keeps its hash in canonical form; what is refused is refused with reasons that can be printed.
+pub(super) fn manifest(input: &[u8]) {
+    let Some(document) = std::str::from_utf8(input).ok().and_then(|text| Json::parse(text).ok()) else { return };
+    match AgentManifest::check_saved(&document) {
+        Ok(manifest) => {
+            let canonical = Json::parse(&document.canonical());
+            let again = canonical.map(|canonical| AgentManifest::check_saved(&canonical).map(|again| again.hash));
+            assert_eq!(again, Ok(Ok(manifest.hash.clone())));
+            let pinned = AgentManifest::read_pinned(&manifest.document).map(|pinned| pinned.hash);
+            assert_eq!(pinned, Ok(manifest.hash.clone()), "what is stored is read back");
+            assert!(variant_of(&manifest, &document).is_ok(), "a manifest is a variant of itself");
+        }
+        Err(problems) => assert!(!problems.is_empty() && parse(&problems.to_json_text()).is_ok()),
+    }
+    let _ = AgentManifest::read_pinned(&document);
+}
+
+/// What its schema accepts is read; the order of members never makes it another request.
+pub(super) fn bodies(input: &[u8]) {
+    let Some(body) = std::str::from_utf8(input).ok().and_then(|text| Body::parse(text).ok()) else { return };
+    for schema in [COMMAND, OPEN_SESSION, SAVE_AGENT] {
+        if let Err(problems) = schema.check(body.value()) {
+            assert!(!problems.is_empty() && parse(&problems.to_json_text()).is_ok());
+        }
+    }
+    let canonical = Body::new(Json::from_trusted(body.raw().canonical()));
+    assert_eq!(canonical.identity(&["requestId"]), body.identity(&["requestId"]));
+    let refused = |body: &Body| Command::read(body).is_err();
+    if COMMAND.check(body.value()).is_ok() {
+        assert_eq!(refused(&canonical), refused(&body));
+    } else {
+        let _ = refused(&body);
+    }
+    match OpenSession::read(&body) {
+        Ok(_) => {}
+        Err(problems) => assert!(!problems.is_empty()),
+    }
+}
+
+/// What is read from the record is printed and read again as the same.
+pub(super) fn record(input: &[u8]) {
+    let Some(document) = std::str::from_utf8(input).ok().and_then(|text| Json::parse(text).ok()) else { return };
+    let _ = read_input(document.as_str());
+    let value = document.value();
+    let mut entries = value.as_array().unwrap_or_default().to_vec();
+    entries.push(value.clone());
+    let payload = value.get("payload").and_then(|payload| payload.get("entries")).and_then(Value::as_array);
+    entries.extend(payload.unwrap_or_default().iter().cloned());
+    for entry in entries.iter().filter_map(|entry| entry_from_value(entry).ok()) {
+        let printed = entry_to_value(&entry);
+        assert_eq!(entry_len(&entry), printed.to_json().as_str().encode_utf16().count());
+        assert_eq!(entry_from_value(&printed).as_ref(), Ok(&entry));
+    }
+    for kind in [EffectKind::Model, EffectKind::Tool] {
+        if let Ok(read) = outcome::from_value(kind, &value) {
+            assert_eq!(outcome::from_value(kind, &outcome::to_value(&read)).as_ref(), Ok(&read));
+        }
+    }
+    if let Ok(edit) = read_edit(document.as_str()) {
+        let (keep, entries) = (edit.keep, edit.entries.len());
+        let mut transcript = Vec::new();
+        let fits = keep == 0 && edit.length == entries;
+        assert_eq!(edit.apply(&mut transcript).is_ok(), fits);
+        assert_eq!(transcript.len(), if fits { entries } else { 0 });
+    }
+}
