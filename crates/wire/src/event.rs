@@ -340,13 +340,19 @@ pub fn read_input(body: &str) -> Result<Input, UnreadableEvent> {
 /// What a stored `transcript.updated`, `turn.cancelled` or `turn.failed` does to the transcript; `None` for a cancel
 /// without a turn.
 pub fn read_folding(kind: &str, body: &str) -> Result<Option<Folding>, UnreadableEvent> {
-    let event = parse(body).map_err(|error| unreadable(&error.to_string()))?;
-    let Some(turn) = event.get("turnId").and_then(Value::as_str).map(TurnId::from_trusted) else { return Ok(None) };
+    // A transcript may have thousands of edits, so of the envelope, which is half of each, no value is made. It is printed
+    // by this program, its payload last, and quotation marks inside its strings are escaped: the first places that read
+    // so are the envelope's own members.
+    let (envelope, payload) = body.split_once(r#","payload":"#).ok_or_else(|| unreadable("it has no payload"))?;
+    let (_, turn) = envelope.split_once(r#","turnId":"#).ok_or_else(|| unreadable("it names no turn"))?;
+    let turn = turn.strip_prefix('"').and_then(|turn| turn.split_once('"'));
+    let Some(turn) = turn.map(|(turn, _)| TurnId::from_trusted(turn)) else { return Ok(None) };
     if kind != TRANSCRIPT_UPDATED {
         return Ok(Some(Folding::Undo(turn)));
     }
-    let payload = event.get("payload").ok_or_else(|| unreadable("it has no payload"))?;
-    Ok(Some(Folding::Edit(turn, read_edit(payload)?)))
+    let payload = payload.strip_suffix('}').ok_or_else(|| unreadable("it does not end"))?;
+    let payload = parse(payload).map_err(|error| unreadable(&error.to_string()))?;
+    Ok(Some(Folding::Edit(turn, read_edit(&payload)?)))
 }
 
 fn read_edit(payload: &Value) -> Result<Edit, UnreadableEvent> {
@@ -359,4 +365,36 @@ fn read_edit(payload: &Value) -> Result<Edit, UnreadableEvent> {
     let entries: Option<Vec<_>> = entries.iter().map(|entry| entry_from_value(entry).ok()).collect();
     let entries = entries.ok_or_else(|| unreadable("a transcript entry of an unknown kind"))?;
     Ok(Edit { keep: count("keep")?, entries, length: count("length")? })
+}
+
+#[cfg(test)]
+mod tests {
+    use nylorun_domain::event::{Event, Payload, Source};
+    use nylorun_domain::id::{EventId, SessionId, TenantId, TurnId};
+    use nylorun_domain::json::Json;
+    use nylorun_domain::time::Millis;
+    use nylorun_domain::transcript::{Edit, Entry, Folding};
+
+    use super::{encode, event_type, read_folding};
+
+    #[test]
+    fn an_edit_is_found_in_its_event_whatever_the_ids_look_like() {
+        let edit = Edit::append(2, vec![Entry::Final { output: Json::string(r#"","payload":{"turnId":"x"}}"#) }]);
+        let event = Event {
+            id: EventId::from_trusted("e"),
+            session_id: SessionId::from_trusted(r#"","turnId":"other","payload":{}"#),
+            seq: 7,
+            turn_id: Some(TurnId::from_trusted("t")),
+            epoch: 1,
+            time: Millis(0),
+            source: Source::Loop,
+            payload: Payload::TranscriptUpdated(edit.clone()),
+        };
+        let body = encode(&event, &TenantId::from_trusted("tn"));
+        let read = read_folding(event_type(&event.payload), &body);
+        assert_eq!(read, Ok(Some(Folding::Edit(TurnId::from_trusted("t"), edit))));
+        assert_eq!(read_folding("turn.failed", &body), Ok(Some(Folding::Undo(TurnId::from_trusted("t")))));
+        let without = encode(&Event { turn_id: None, ..event }, &TenantId::from_trusted("tn"));
+        assert_eq!(read_folding("turn.cancelled", &without), Ok(None));
+    }
 }

@@ -11,7 +11,7 @@ pub fn member_of<'t>(object: &'t str, name: &str) -> Option<&'t str> {
     while let Some(key) = cursor.value() {
         cursor.skip(b':')?;
         let value = cursor.value()?;
-        if unquote(key).is_some_and(|key| key == *name) {
+        if is_name(key, name) {
             found = Some(value);
         }
         if cursor.skip(b',').is_none() {
@@ -19,6 +19,14 @@ pub fn member_of<'t>(object: &'t str, name: &str) -> Option<&'t str> {
         }
     }
     found
+}
+
+/// Whether this literal is this name. Most literals hold no escape and are compared as they stand.
+fn is_name(literal: &str, name: &str) -> bool {
+    match literal.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {
+        Some(plain) if !plain.contains('\\') => plain == name,
+        Some(_) | None => unquote(literal).is_some_and(|literal| literal == *name),
+    }
 }
 
 /// The text of the element `index` of the array that `array` is.
