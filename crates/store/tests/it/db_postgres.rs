@@ -204,3 +204,20 @@ async fn a_server_that_is_not_there_is_said() {
     let text = format!("{error} {error:?}");
     assert!(text.contains("127.0.0.1") && !text.contains("secret"), "{text}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reader_that_stops_waiting_leaves_its_connection_to_the_next() {
+    const PID: &str = "SELECT CAST(pg_backend_pid() AS BIGINT)";
+    const LONG: &str = "SELECT CAST(1 AS BIGINT) FROM pg_sleep(0.5)";
+    let Some(test) = postgres().await else { return };
+    let watcher = client(&test).await;
+    let pid = || async { test.db.query(PID, vec![]).await.unwrap()[0].int(0).unwrap() };
+    let before = pid().await;
+    let runs = "SELECT count(*) > 0 FROM pg_stat_activity WHERE datname = current_database() AND state = 'active' \
+                AND query LIKE '%pg_sleep(0%' AND pid <> pg_backend_pid()";
+    tokio::select! {
+        _ = test.db.query(LONG, vec![]) => panic!("it was to be given up"),
+        () = until(&watcher, runs) => {}
+    }
+    assert_eq!(pid().await, before);
+}

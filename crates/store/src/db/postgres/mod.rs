@@ -22,7 +22,7 @@ use super::value::{Row, Val};
 use super::{DbOptions, Notices, Prepared, WorkerLock, WorkerLockError};
 use crate::migrate;
 use connection::{Connection, Role, Target};
-use pool::Pool;
+use pool::{Pool, Reading};
 use publisher::Publisher;
 
 /// The pools, and the way to the publisher.
@@ -61,16 +61,13 @@ impl Postgres {
     }
 
     async fn query_once(&self, sql: &str, params: &[Val]) -> Result<Vec<Row>, DbError> {
-        let mut pooled = self.readers.get().await?;
-        let statement = pooled.connection.prepare(sql, params).await?;
-        let columns = execute::columns(&statement)?;
-        let params = params.iter().map(|value| value as &(dyn ToSql + Sync));
-        let params: Vec<_> = params.collect();
-        let found = pooled.connection.client().query(&statement, &params).await;
-        // Whatever failed, a new connection is the simplest way to be sure of its state.
-        let found = found.map_err(|error| execute::failure(sql, &error))?;
-        pooled.give_back();
-        found.iter().map(|row| execute::row(&columns, row)).collect()
+        let mut reading = Reading::new(self.readers.get().await?);
+        let Some(connection) = reading.connection() else { return Err(DbError::Closed) };
+        let answer = query_on(connection, sql, params).await;
+        if answer.is_err() {
+            reading.close();
+        }
+        answer
     }
 
     /// Runs to its end even if the caller stops waiting, as a write on SQLite does.
@@ -127,6 +124,15 @@ impl Postgres {
         self.writers.close().await;
         self.readers.close().await;
     }
+}
+
+async fn query_on(connection: &mut Connection, sql: &str, params: &[Val]) -> Result<Vec<Row>, DbError> {
+    let statement = connection.prepare(sql, params).await?;
+    let columns = execute::columns(&statement)?;
+    let params: Vec<_> = params.iter().map(|value| value as &(dyn ToSql + Sync)).collect();
+    let found = connection.client().query(&statement, &params).await;
+    let found = found.map_err(|error| execute::failure(sql, &error))?;
+    found.iter().map(|row| execute::row(&columns, row)).collect()
 }
 
 impl fmt::Debug for Postgres {

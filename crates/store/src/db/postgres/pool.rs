@@ -82,6 +82,34 @@ impl Pooled {
     }
 }
 
+/// A connection for one read outside of a transaction. When its reader stops waiting (a follower leaves, say), it is kept
+/// for the next all the same: the answer that still comes is passed over.
+pub(super) struct Reading(Option<Pooled>);
+
+impl Reading {
+    pub(super) fn new(pooled: Pooled) -> Self {
+        Self(Some(pooled))
+    }
+
+    /// The connection; `None` once it was closed.
+    pub(super) fn connection(&mut self) -> Option<&mut Connection> {
+        self.0.as_mut().map(|pooled| &mut pooled.connection)
+    }
+
+    /// Closes the connection: whatever failed, a new one is the simplest way to be sure of its state.
+    pub(super) fn close(&mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Reading {
+    fn drop(&mut self) {
+        if let Some(pooled) = self.0.take() {
+            pooled.give_back();
+        }
+    }
+}
+
 impl Shared {
     fn idle(&self) -> MutexGuard<'_, Vec<Idle>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
