@@ -17,5 +17,6 @@ mod db_sqlite;
 mod db_support;
 mod db_write;
 mod reset;
+mod plans;
 mod session_list;
 mod usage;
