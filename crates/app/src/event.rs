@@ -222,3 +222,22 @@ fn page_after(events: &[StoredEvent]) -> i64 {
     let mean = bytes / events.len().max(1);
     i64::try_from(PAGE_BYTES / mean.max(1)).unwrap_or(PAGE).clamp(1, PAGE)
 }
+
+#[cfg(test)]
+mod tests {
+    use nylorun_domain::event::Visibility;
+    use nylorun_domain::time::Millis;
+
+    use super::{PAGE, PAGE_BYTES, StoredEvent, page_after};
+
+    #[test]
+    fn a_page_has_about_a_megabyte_and_at_least_one_event() {
+        let page = |body: usize| {
+            let (kind, visibility) = ("turn.failed".into(), Visibility::Public);
+            let event =
+                StoredEvent { seq: 0, kind, visibility, body: "x".repeat(body).into(), committed_at: Millis(0) };
+            page_after(&[event.clone(), event])
+        };
+        assert_eq!([page(0), page(600), page(PAGE_BYTES / 20), page(3 * PAGE_BYTES)], [PAGE, PAGE, 20, 1]);
+    }
+}
