@@ -4,6 +4,10 @@
 //! is the built-in fixture: it has no latency, so what is measured is Nylorun itself.
 
 mod bare;
+mod bulk;
+mod compaction;
+mod long;
+mod many_events;
 mod memory;
 mod report;
 mod server;
@@ -59,6 +63,14 @@ enum Part {
     Tools,
     /// Time until ready
     Start,
+    /// A session of 10,000 events: following, reading, its next turn after a restart
+    Long,
+    /// Pages of a list of 100,000 sessions
+    Lists,
+    /// A database of a million events: bytes of each, and what takes longer than among 10,000
+    Events,
+    /// Compaction of a conversation of 200,000 tokens, in the engine alone
+    Compaction,
     /// Memory of idle processes
     Memory,
 }
@@ -107,9 +119,21 @@ async fn main() -> Result<(), Failure> {
         if options.measures(Part::Start) {
             start::measure(database, &mut report).await?;
         }
+        if options.measures(Part::Long) {
+            long::measure(database, &mut report).await?;
+        }
+        if options.measures(Part::Lists) {
+            long::lists(database, &mut report).await?;
+        }
+        if options.measures(Part::Events) {
+            many_events::measure(database, &mut report).await?;
+        }
         if options.measures(Part::Memory) {
             memory::measure(database, &mut report).await?;
         }
+    }
+    if options.measures(Part::Compaction) {
+        compaction::measure(&mut report)?;
     }
     match options.only.is_empty() && options.database.is_none() {
         true => report.finish(),

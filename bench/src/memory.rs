@@ -3,9 +3,10 @@
 use std::path::Path;
 use std::time::Duration;
 
+use crate::bulk::idle_sessions;
 use crate::report::{Report, Verdict};
 use crate::server::{Server, fresh};
-use crate::start::fill;
+use crate::start::IDLE_SESSIONS;
 use crate::turns::{talk, users};
 use crate::{Database, Failure};
 
@@ -39,7 +40,7 @@ pub(crate) async fn measure(database: &Database, report: &mut Report) -> Result<
 
     let home = tempfile::tempdir()?;
     let filled = fresh(database, "bench_memory").await?;
-    fill(home.path(), &filled).await?;
+    idle_sessions(home.path(), &filled, IDLE_SESSIONS).await?;
     let added = after_start(home.path(), &filled).await? - small;
     let figure = format!("{added:.1} MB (two processes differ by up to 1 MB)");
     report.row(name, "memory that 100,000 idle sessions add", figure, "none", Verdict::at_most(added, 1.0));

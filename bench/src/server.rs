@@ -6,6 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use nylorun_client::{Client, Key, Seed, TenantClient};
+use nylorun_domain::id::TenantId;
 use serde_json::{Value, json};
 
 use crate::report::{ms, percentile};
@@ -109,6 +110,12 @@ impl Server {
     fn key(&self, name: &str) -> Result<Key, Failure> {
         let file: Value = serde_json::from_slice(&std::fs::read(self.home.join("host-credentials.json"))?)?;
         Ok(Key::new(file[name]["key"].as_str().ok_or("a key is missing")?)?)
+    }
+
+    /// The tenant that it serves.
+    pub(crate) fn tenant_id(&self) -> Result<TenantId, Failure> {
+        let file: Value = serde_json::from_slice(&std::fs::read(self.home.join("host.json"))?)?;
+        Ok(TenantId::from_trusted(file["tenantId"].as_str().ok_or("host.json names no tenant")?))
     }
 
     /// Memory that the process holds, in MB.

@@ -1,27 +1,14 @@
 //! Starting: on an empty home, on a large one, after a crash.
 
-use std::path::Path;
-
 use nylorun_client::{Command, Environment, OpenSession};
 
+use crate::bulk::idle_sessions;
 use crate::report::{Report, Verdict, ms, percentile};
 use crate::server::{AGENT, Server, fresh};
-use crate::turns::users;
 use crate::{Database, Failure};
 
 /// Sessions that only lie there.
 pub(crate) const IDLE_SESSIONS: i64 = 100_000;
-/// Copies a session that the API made, so that the rows are as it makes them.
-const COPY_SESSION: &str = "INSERT INTO sessions SELECT 'idle-' || n.value, agent_id, owner_user_id, definition_hash, \
-     manifest_hash, implementation_version, identity_hash, info, vault_ids, credential_selections, workspace, \
-     sandbox_source, created_at + n.value, status, active_turn_id, last_turn_id, segment, input_seq, \
-     turn_manifest_hash, history_from, epoch, owner, head, rev, last_event_at, error FROM sessions, \
-     (WITH RECURSIVE c(value) AS (SELECT 1 UNION ALL SELECT value + 1 FROM c WHERE value < $1) \
-     SELECT value FROM c) n WHERE id = 'many-0'";
-/// And the events of its turn.
-const COPY_EVENTS: &str = "INSERT INTO events SELECT 'idle-' || n.value, seq, type, visibility, body, committed_at \
-     FROM events, (WITH RECURSIVE c(value) AS (SELECT 1 UNION ALL SELECT value + 1 FROM c WHERE value < $1) \
-     SELECT value FROM c) n WHERE session_id = 'many-0'";
 
 /// Measures all of it.
 pub(crate) async fn measure(database: &Database, report: &mut Report) -> Result<(), Failure> {
@@ -38,7 +25,7 @@ pub(crate) async fn measure(database: &Database, report: &mut Report) -> Result<
 
     let home = tempfile::tempdir()?;
     let filled = fresh(database, "bench_start").await?;
-    fill(home.path(), &filled).await?;
+    idle_sessions(home.path(), &filled, IDLE_SESSIONS).await?;
     let mut full = Vec::new();
     for _ in 0..5 {
         full.push(Server::start(home.path(), &filled)?.ready_in);
@@ -47,31 +34,6 @@ pub(crate) async fn measure(database: &Database, report: &mut Report) -> Result<
     let what = "home with 100,000 idle sessions to ready";
     report.row(name, what, ms(median), "< 500 ms", Verdict::at_most(median.as_secs_f64(), 0.5));
     after_a_crash(database, report).await
-}
-
-/// Puts idle sessions with a turn each into an empty database.
-pub(crate) async fn fill(home: &Path, database: &Database) -> Result<(), Failure> {
-    let server = Server::start(home, database)?;
-    server.prepare().await?;
-    // Each begins with one turn.
-    drop(users(&server, 1).await?);
-    drop(server);
-    match database {
-        Database::Sqlite => {
-            let connection = rusqlite::Connection::open(home.join("tenant/nylorun.db"))?;
-            for copy in [COPY_SESSION, COPY_EVENTS] {
-                connection.execute(copy, (IDLE_SESSIONS,))?;
-            }
-        }
-        Database::Postgres(url) => {
-            let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await?;
-            tokio::spawn(connection);
-            for copy in [COPY_SESSION, COPY_EVENTS] {
-                client.execute_typed(copy, &[(&IDLE_SESSIONS, tokio_postgres::types::Type::INT8)]).await?;
-            }
-        }
-    }
-    Ok(())
 }
 
 async fn after_a_crash(database: &Database, report: &mut Report) -> Result<(), Failure> {

@@ -17,7 +17,8 @@ pub(crate) struct User {
 }
 
 impl User {
-    async fn new(client: &Client, id: &str, environment: Environment) -> Result<Self, Failure> {
+    /// A user of a new session, after its first turn.
+    pub(crate) async fn new(client: &Client, id: &str, environment: Environment) -> Result<Self, Failure> {
         let open = OpenSession { environment: Some(environment), ..OpenSession::new(AGENT, "bench") };
         client.open_session(id, &open).await?;
         let session = client.session(id);
@@ -28,7 +29,8 @@ impl User {
         Ok(user)
     }
 
-    async fn turn(&mut self, message: &str) -> Result<Duration, Failure> {
+    /// One turn, from the message until its end was seen.
+    pub(crate) async fn turn(&mut self, message: &str) -> Result<Duration, Failure> {
         let begun = Instant::now();
         self.session.command(&Command::text(message)?).await?;
         loop {

@@ -39,7 +39,7 @@ const LAYERS: [Layer; 18] = [
     layer("client", &["wire"], "what a user of the API has: the wire forms and nothing of the inside"),
     layer("testkit", &["domain", "wire", "ports", "store", "client"], "help for tests; nothing that ships uses it"),
     layer("nylorun", &[EVERYTHING], "the binary composes all the others"),
-    layer("bench", &["domain", "wire", "client", "testkit"], "measures the binary from outside"),
+    layer("bench", &["domain", "wire", "engine", "client", "testkit"], "measures the binary from outside"),
     layer("fuzz", &["domain", "wire", "gates", "client"], "feeds readers; what it may reach shows what is checked"),
     layer("xtask", &[], "checks the repository from outside"),
 ];
