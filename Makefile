@@ -5,7 +5,7 @@ CARGO ?= cargo
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo run build test conformance lint tidy deny drill bench fuzz openapi test-model clean
+.PHONY: help demo run build test conformance lint tidy deny drill bench fuzz properties openapi test-model clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,7 +45,10 @@ bench: .setup-test ## measure the release binary; results go to bench/results (a
 	$(CARGO) build --locked --release -p nylorun -p bench
 	@scripts/postgres with $(CARGO) run --quiet --locked --release -p bench -- $(ARGS)
 
-fuzz: .setup-build ## property tests with many more cases: make fuzz CASES=20000
+fuzz: .setup-build ## made-up input for one reader: make fuzz TARGET=frames MINUTES=10; without TARGET, the names
+	$(CARGO) run --locked -p fuzz -- $(TARGET) $(if $(TARGET),--minutes $(or $(MINUTES),1))
+
+properties: .setup-build ## property tests with many more cases: make properties CASES=20000
 	PROPTEST_CASES=$(or $(CASES),20000) $(CARGO) test --locked -p nylorun-domain -p nylorun-wire \
 		-p nylorun-engine -p nylorun-workspace -p nylorun-gates -p nylorun-keys --lib --test it
 

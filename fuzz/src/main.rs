@@ -19,9 +19,12 @@ const SAID_EVERY: Duration = Duration::from_secs(30);
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if arguments.is_empty() {
+        TARGETS.iter().for_each(|target| println!("{:<10} {}", target.name, target.about));
+        return ExitCode::SUCCESS;
+    }
     let Some((target, plan)) = read(&arguments) else {
-        eprintln!("usage: fuzz TARGET [--minutes N] [--seed S] [--from CASE] [--cases N]\ntargets:");
-        TARGETS.iter().for_each(|target| eprintln!("  {:<10} {}", target.name, target.about));
+        eprintln!("usage: fuzz TARGET [--minutes N] [--seed S] [--from CASE] [--cases N]; without any, the targets");
         return ExitCode::from(2);
     };
     match run(target, &plan) {

@@ -1,11 +1,14 @@
 //! Documents: JSON itself, manifests, bodies, and what the record holds.
 
 use nylorun_domain::effect::EffectKind;
+use nylorun_domain::id::TurnId;
 use nylorun_domain::json::{Json, Value, element_of, member_of, parse};
 use nylorun_domain::manifest::{AgentManifest, variant_of};
+use nylorun_domain::transcript::{Fold, Folding};
 use nylorun_wire::body::Body;
+use nylorun_wire::checkpoint;
 use nylorun_wire::command::Command;
-use nylorun_wire::event::{read_edit, read_input};
+use nylorun_wire::event::{read_folding, read_input};
 use nylorun_wire::outcome;
 use nylorun_wire::schema::bodies::{COMMAND, OPEN_SESSION, SAVE_AGENT};
 use nylorun_wire::session::OpenSession;
@@ -93,16 +96,23 @@ pub(super) fn record(input: &[u8]) {
         assert_eq!(entry_len(&entry), printed.to_json().as_str().encode_utf16().count());
         assert_eq!(entry_from_value(&printed).as_ref(), Ok(&entry));
     }
-    for kind in [EffectKind::Model, EffectKind::Tool] {
+    let turn = || TurnId::from_trusted("t");
+    if let Ok(read) = checkpoint::from_value(turn(), 1, &value) {
+        assert_eq!(checkpoint::from_value(turn(), 1, &checkpoint::to_value(&read)).as_ref(), Ok(&read));
+    }
+    for kind in [EffectKind::Model, EffectKind::Tool, EffectKind::Steer] {
         if let Ok(read) = outcome::from_value(kind, &value) {
             assert_eq!(outcome::from_value(kind, &outcome::to_value(&read)).as_ref(), Ok(&read));
         }
     }
-    if let Ok(edit) = read_edit(document.as_str()) {
-        let (keep, entries) = (edit.keep, edit.entries.len());
-        let mut transcript = Vec::new();
-        let fits = keep == 0 && edit.length == entries;
-        assert_eq!(edit.apply(&mut transcript).is_ok(), fits);
-        assert_eq!(transcript.len(), if fits { entries } else { 0 });
+    let _ = read_folding("turn.failed", document.as_str());
+    if let Ok(Some(Folding::Edit(turn, edit))) = read_folding("transcript.updated", document.as_str()) {
+        let entries = edit.entries.len();
+        let fits = edit.keep == 0 && edit.length == entries;
+        let mut fold = Fold::default();
+        assert_eq!(fold.take(Folding::Edit(turn.clone(), edit)).is_ok(), fits);
+        assert_eq!(fold.clone().into_entries().len(), if fits { entries } else { 0 });
+        assert_eq!(fold.take(Folding::Undo(turn)), Ok(()));
+        assert!(fold.into_entries().is_empty(), "the turn is undone");
     }
 }
