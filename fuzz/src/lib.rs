@@ -8,4 +8,4 @@
 pub mod corpus;
 pub mod mutate;
 pub mod random;
-pub mod target;
+pub mod targets;

@@ -1,5 +1,5 @@
-//! `cargo run -p fuzz -- TARGET [--minutes N] [--seed S] [--from CASE] [--cases N]`: made-up input for one target, until
-//! the time is over or something does not hold.
+//! `cargo run -p fuzz -- TARGET [--minutes N] [--seed S] [--from CASE] [--cases N]`: made-up input for one target,
+//! until the time is over or something does not hold.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line program says what it does")]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use fuzz::corpus;
 use fuzz::mutate::mutated;
 use fuzz::random::Random;
-use fuzz::target::{TARGETS, Target};
+use fuzz::targets::{TARGETS, Target};
 
 /// One input that takes longer is a finding: nobody's input may.
 const SLOW: Duration = Duration::from_secs(2);

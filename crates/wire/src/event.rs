@@ -340,9 +340,9 @@ pub fn read_input(body: &str) -> Result<Input, UnreadableEvent> {
 /// What a stored `transcript.updated`, `turn.cancelled` or `turn.failed` does to the transcript; `None` for a cancel
 /// without a turn.
 pub fn read_folding(kind: &str, body: &str) -> Result<Option<Folding>, UnreadableEvent> {
-    // A transcript may have thousands of edits, so of the envelope, which is half of each, no value is made. It is printed
-    // by this program, its payload last, and quotation marks inside its strings are escaped: the first places that read
-    // so are the envelope's own members.
+    // A transcript may have thousands of edits, so of the envelope, which is half of each, no value is made. It is
+    // printed by this program, its payload last, and quotation marks inside its strings are escaped: the first places
+    // that read so are the envelope's own members.
     let (envelope, payload) = body.split_once(r#","payload":"#).ok_or_else(|| unreadable("it has no payload"))?;
     let (_, turn) = envelope.split_once(r#","turnId":"#).ok_or_else(|| unreadable("it names no turn"))?;
     let turn = turn.strip_prefix('"').and_then(|turn| turn.split_once('"'));

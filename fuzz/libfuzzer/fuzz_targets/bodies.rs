@@ -1,4 +1,4 @@
 //! The target `bodies` for libFuzzer.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|input: &[u8]| fuzz::target::run("bodies", input));
+libfuzzer_sys::fuzz_target!(|input: &[u8]| fuzz::targets::run("bodies", input));

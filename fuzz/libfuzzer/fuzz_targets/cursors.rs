@@ -1,4 +1,4 @@
 //! The target `cursors` for libFuzzer.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|input: &[u8]| fuzz::target::run("cursors", input));
+libfuzzer_sys::fuzz_target!(|input: &[u8]| fuzz::targets::run("cursors", input));

@@ -1,4 +1,4 @@
 //! The target `frames` for libFuzzer.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|input: &[u8]| fuzz::target::run("frames", input));
+libfuzzer_sys::fuzz_target!(|input: &[u8]| fuzz::targets::run("frames", input));

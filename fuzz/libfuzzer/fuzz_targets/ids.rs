@@ -1,4 +1,4 @@
 //! The target `ids` for libFuzzer.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|input: &[u8]| fuzz::target::run("ids", input));
+libfuzzer_sys::fuzz_target!(|input: &[u8]| fuzz::targets::run("ids", input));

@@ -1,4 +1,4 @@
 //! The target `json` for libFuzzer.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|input: &[u8]| fuzz::target::run("json", input));
+libfuzzer_sys::fuzz_target!(|input: &[u8]| fuzz::targets::run("json", input));

@@ -1,4 +1,4 @@
 //! The target `manifest` for libFuzzer.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|input: &[u8]| fuzz::target::run("manifest", input));
+libfuzzer_sys::fuzz_target!(|input: &[u8]| fuzz::targets::run("manifest", input));

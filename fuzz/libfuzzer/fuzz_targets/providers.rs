@@ -1,4 +1,4 @@
 //! The target `providers` for libFuzzer.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|input: &[u8]| fuzz::target::run("providers", input));
+libfuzzer_sys::fuzz_target!(|input: &[u8]| fuzz::targets::run("providers", input));

@@ -1,4 +1,4 @@
 //! The target `record` for libFuzzer.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|input: &[u8]| fuzz::target::run("record", input));
+libfuzzer_sys::fuzz_target!(|input: &[u8]| fuzz::targets::run("record", input));

@@ -1,4 +1,4 @@
 //! The target `tools` for libFuzzer.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|input: &[u8]| fuzz::target::run("tools", input));
+libfuzzer_sys::fuzz_target!(|input: &[u8]| fuzz::targets::run("tools", input));

@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use fuzz::corpus;
 use fuzz::mutate::mutated;
 use fuzz::random::Random;
-use fuzz::target::{TARGETS, Target};
+use fuzz::targets::{TARGETS, Target};
 
 const CASES: u64 = 1_000;
 

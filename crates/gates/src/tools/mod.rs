@@ -37,8 +37,8 @@ struct CrossingGate {
     crossings: Arc<dyn Crossings>,
 }
 
-/// What the body of an answer comes to: the outcome, or the code of what is wrong with it. `None` when the schema cannot
-/// be used.
+/// What the body of an answer comes to: the outcome, or the code of what is wrong with it. `None` when the schema
+/// cannot be used.
 pub(crate) fn read_body(
     content_type: Option<&str>,
     body: &[u8],

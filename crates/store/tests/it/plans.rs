@@ -17,7 +17,7 @@ const WHOLE: &[(&str, &str)] = &[
     ("SELECT provider, model, base_url,", "one row a provider"),
     ("SELECT session_id, id, tool, subject, worker, began_at FROM direct_calls ORDER BY", "only calls that run"),
     (
-        "SELECT key, session_id, environment_id, backend, image, state, created_at, updated_at FROM workspaces ORDER BY",
+        "SELECT key, session_id, environment_id, backend, image, state, created_at, updated_at FROM workspaces ORDER",
         "the sweep's look at all workspaces, once a minute at most",
     ),
     ("SELECT DISTINCT session_id FROM wakes", "the outbox: only sessions that are to be advanced"),

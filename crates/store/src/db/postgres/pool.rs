@@ -82,8 +82,8 @@ impl Pooled {
     }
 }
 
-/// A connection for one read outside of a transaction. When its reader stops waiting (a follower leaves, say), it is kept
-/// for the next all the same: the answer that still comes is passed over.
+/// A connection for one read outside of a transaction. When its reader stops waiting (a follower leaves, say), it is
+/// kept for the next all the same: the answer that still comes is passed over.
 pub(super) struct Reading(Option<Pooled>);
 
 impl Reading {
