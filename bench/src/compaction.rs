@@ -9,7 +9,7 @@ use nylorun_domain::json::Json;
 use nylorun_domain::manifest::AgentManifest;
 use nylorun_domain::model::{Candidate, FinishReason, ModelOutcome, ModelRef, OutputPart, Usage, Window};
 use nylorun_domain::segment::SegmentInput;
-use nylorun_domain::transcript::{Entry, Input};
+use nylorun_domain::transcript::{Entry, Input, Line};
 use nylorun_engine::{Run, Start};
 
 use crate::Failure;
@@ -25,10 +25,10 @@ const LIMIT_MS: f64 = 50.0;
 pub(crate) fn measure(report: &mut Report) -> Result<(), Failure> {
     let document = Json::from_trusted(r#"{"manifestSchemaVersion":5,"id":"a","capabilities":[]}"#);
     let manifest = AgentManifest::check_saved(&document).map_err(|problems| problems.to_json_text())?;
-    let (manifest, transcript) = (Arc::new(manifest), Arc::new(transcript()));
+    let manifest = Arc::new(manifest);
     let mut times = Vec::new();
     for _ in 0..20 {
-        times.push(compact(&manifest, &transcript)?);
+        times.push(compact(&manifest, Arc::new(transcript()))?);
     }
     let p50 = percentile(&mut times, 0.5);
     let figure = format!("p50 {}, most {}", ms(p50), ms(percentile(&mut times, 1.0)));
@@ -37,7 +37,8 @@ pub(crate) fn measure(report: &mut Report) -> Result<(), Failure> {
     Ok(())
 }
 
-fn transcript() -> Vec<Entry> {
+/// As it is after a restart: nothing of it was shown to a model yet.
+fn transcript() -> Vec<Line> {
     let turn = |number: i64| {
         let text = "word ".repeat(CHARACTERS_OF_A_TURN / 10);
         let usage = Usage { total: (number + 1) * 1_000, ..Usage::default() };
@@ -45,7 +46,7 @@ fn transcript() -> Vec<Entry> {
         let invocation_id = InvocationId::from_trusted(format!("i{number}"));
         [Entry::Input(Input::Content(text.into())), Entry::Candidate { invocation_id, candidate: answer }]
     };
-    (0..TURNS).flat_map(turn).collect()
+    (0..TURNS).flat_map(turn).map(Line::from).collect()
 }
 
 fn candidate(text: &str) -> Candidate {
@@ -59,7 +60,7 @@ fn candidate(text: &str) -> Candidate {
 }
 
 /// From the start of the run until it asks the model with the compacted conversation.
-fn compact(manifest: &Arc<AgentManifest>, transcript: &Arc<Vec<Entry>>) -> Result<Duration, Failure> {
+fn compact(manifest: &Arc<AgentManifest>, transcript: Arc<Vec<Line>>) -> Result<Duration, Failure> {
     let start = Start {
         session_id: SessionId::from_trusted("s"),
         agent_id: AgentId::from_trusted("a"),
@@ -67,7 +68,7 @@ fn compact(manifest: &Arc<AgentManifest>, transcript: &Arc<Vec<Entry>>) -> Resul
         segment: 0,
         manifest: Arc::clone(manifest),
         input: SegmentInput::Message(Input::Content("hi".into())),
-        transcript: Arc::clone(transcript),
+        transcript,
     };
     let summary = "summary ".repeat(1_000);
     let begun = Instant::now();
