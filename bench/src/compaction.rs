@@ -7,7 +7,7 @@ use nylorun_domain::effect::{EffectOutcome, EffectRequest};
 use nylorun_domain::id::{AgentId, InvocationId, SessionId, TurnId};
 use nylorun_domain::json::Json;
 use nylorun_domain::manifest::AgentManifest;
-use nylorun_domain::model::{Candidate, FinishReason, ModelOutcome, ModelRef, OutputPart, Usage, Window};
+use nylorun_domain::model::{Candidate, FinishReason, ModelOutcome, ModelRef, OutputPart, Window};
 use nylorun_domain::segment::SegmentInput;
 use nylorun_domain::transcript::{Entry, Input, Line};
 use nylorun_engine::{Run, Start};
@@ -41,8 +41,7 @@ pub(crate) fn measure(report: &mut Report) -> Result<(), Failure> {
 fn transcript() -> Vec<Line> {
     let turn = |number: i64| {
         let text = "word ".repeat(CHARACTERS_OF_A_TURN / 10);
-        let usage = Usage { total: (number + 1) * 1_000, ..Usage::default() };
-        let answer = Candidate { usage: Some(usage), ..candidate(&text) };
+        let answer = Candidate { size: Some((number + 1) * 1_000), ..candidate(&text) };
         let invocation_id = InvocationId::from_trusted(format!("i{number}"));
         [Entry::Input(Input::Content(text.into())), Entry::Candidate { invocation_id, candidate: answer }]
     };
@@ -54,6 +53,7 @@ fn candidate(text: &str) -> Candidate {
         parts: vec![OutputPart::Text(text.into())],
         finish: FinishReason::Stop,
         usage: None,
+        size: None,
         model: ModelRef { provider: "p".to_owned(), model: "m".to_owned() },
         window: Some(WINDOW),
     }
