@@ -5,7 +5,6 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use nylorun_domain::grammar;
 use nylorun_domain::id::{MAX_ID_LEN, SessionId, TenantId};
 use nylorun_domain::json::{utf16_len, utf16_prefix};
-use nylorun_domain::time::Millis;
 use nylorun_wire::cursor::{self, Binding, ListBinding, ListKey};
 
 use super::lines;
@@ -81,7 +80,7 @@ pub(super) fn cursors(input: &[u8]) {
     }
     let number = held.iter().fold(0_i64, |number, byte| number.wrapping_mul(251).wrapping_add(i64::from(*byte)));
     // Times are whole numbers that every JSON reader holds exactly.
-    let key = ListKey { created_at: Millis(number % (1 << 53)), id: text(held) };
+    let key = ListKey { place: number % (1 << 53), id: text(held) };
     made(&session, &binding, &lists_of(&tenant, &[("agentId", &agent)]), &key);
 }
 
@@ -90,7 +89,7 @@ fn lists_of<'a>(tenant: &'a TenantId, filters: &'a [(&'static str, &'a str)]) ->
 }
 
 fn made(session: &SessionId, binding: &Binding<'_>, lists: &ListBinding<'_>, key: &ListKey) {
-    let seq = key.created_at.0 & i64::MAX;
+    let seq = key.place & i64::MAX;
     let event = cursor::event(session, seq);
     let history = cursor::history(binding, seq);
     // A cursor that is too long is not looked at: no id is that long.
