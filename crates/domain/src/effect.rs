@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::compaction::Compacted;
 use crate::id::{CallId, EffectId, InvocationId};
-use crate::json::Json;
+use crate::json::{Json, Value};
 use crate::model::{ModelOutcome, Prompt, words};
 use crate::tool::{SkillTool, ToolOutcome, WorkspaceTool};
 use crate::transcript::Input;
@@ -77,9 +77,59 @@ impl EffectRequest {
     }
 }
 
+/// An effect as the journal is asked for it: all but a model's prompt, which only the model gate sees (engine a.11,
+/// rule 2).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Intent {
+    /// The effect.
+    pub id: EffectId,
+    /// The call's own id.
+    pub invocation_id: InvocationId,
+    /// What is to be done.
+    pub request: IntentRequest,
+    /// The hash of the whole request, a model's prompt included.
+    pub request_hash: String,
+}
+
+/// What an intent is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum IntentRequest {
+    /// A model call.
+    Model,
+    /// A model call for a summary.
+    Summary,
+    /// A tool call.
+    Tool(ToolRequest),
+}
+
+impl Effect {
+    /// What the journal is asked for.
+    pub fn intent(&self) -> Intent {
+        let request = match &self.request {
+            EffectRequest::Model(_) => IntentRequest::Model,
+            EffectRequest::Summary(_) => IntentRequest::Summary,
+            EffectRequest::Tool(request) => IntentRequest::Tool(request.clone()),
+        };
+        let (id, invocation_id) = (self.id.clone(), self.invocation_id.clone());
+        Intent { id, invocation_id, request, request_hash: self.request_hash.clone() }
+    }
+}
+
+impl IntentRequest {
+    /// The effect's kind.
+    pub fn kind(&self) -> EffectKind {
+        match self {
+            Self::Model | Self::Summary => EffectKind::Model,
+            Self::Tool(_) => EffectKind::Tool,
+        }
+    }
+}
+
 /// One tool call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolRequest {
+    /// The step of the turn that calls it, from 1.
+    pub step: u32,
     /// The call as the model named it.
     pub call_id: CallId,
     /// The tool's name.
@@ -128,6 +178,15 @@ words! {
 }
 
 impl ToolTarget {
+    /// Why the call is refused although the agent may have the tool: what the manifest alone does not tell.
+    pub fn refused(self) -> Option<ToolRefusal> {
+        match self {
+            Self::MalformedInput => Some(ToolRefusal::MalformedInput),
+            Self::Denied => Some(ToolRefusal::Denied),
+            Self::Workspace(_) | Self::Http | Self::Unavailable | Self::UnknownTool => None,
+        }
+    }
+
     /// Where the call runs.
     pub fn runs_at(self) -> RunsAt {
         match self {
@@ -139,7 +198,54 @@ impl ToolTarget {
     }
 }
 
+words! {
+    /// Why a call is refused that its manifest would let run. It is part of the request: a denied call is another one
+    /// than an approved call.
+    ToolRefusal {
+        /// The model's input is no JSON.
+        MalformedInput = "malformed-input",
+        /// A person did not approve the call.
+        Denied = "denied",
+    }
+}
+
+impl From<ToolRefusal> for ToolTarget {
+    fn from(refusal: ToolRefusal) -> Self {
+        match refusal {
+            ToolRefusal::MalformedInput => Self::MalformedInput,
+            ToolRefusal::Denied => Self::Denied,
+        }
+    }
+}
+
+/// The turn that a tool call belongs to.
+#[derive(Clone, Copy, Debug)]
+pub struct ToolScope<'a> {
+    /// The session.
+    pub session_id: &'a str,
+    /// The turn.
+    pub turn_id: &'a str,
+    /// Its segment.
+    pub segment: u32,
+}
+
 impl ToolRequest {
+    /// The `context` of the call's intent: with the input, all that tells two calls of a tool apart (engine b.2).
+    pub fn context(&self, scope: ToolScope<'_>, id: &EffectId, invocation_id: &InvocationId) -> Value {
+        let ToolScope { session_id, turn_id, segment } = scope;
+        let members = [
+            ("executionId", Value::from(session_id)),
+            ("turnId", Value::from(turn_id)),
+            ("stepId", Value::from(format!("{turn_id}_{segment}:{}", self.step))),
+            ("callId", Value::from(self.call_id.as_str())),
+            ("invocationId", Value::from(invocation_id.as_str())),
+            ("idempotencyKey", Value::from(id.as_str())),
+        ];
+        let resume = self.resume.as_ref().map(|answer| ("resume", answer.value()));
+        let refused = self.target.refused().map(|refusal| ("refused", Value::from(refusal.as_str())));
+        Value::object(members.into_iter().chain(resume).chain(refused))
+    }
+
     /// What the call is about, if it is one that becomes uncertain when its answer is lost.
     pub fn subject_in_doubt(&self) -> Option<String> {
         match self.target {

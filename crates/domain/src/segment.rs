@@ -2,7 +2,7 @@
 //! (engine a, b.4).
 
 use crate::checkpoint::{Answer, Interaction, State};
-use crate::effect::{Effect, EffectOutcome};
+use crate::effect::{EffectOutcome, Intent};
 use crate::id::EffectId;
 use crate::json::Json;
 use crate::transcript::{Edit, Input};
@@ -95,13 +95,24 @@ pub enum EffectResult {
     },
 }
 
+/// An outcome that the journal holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecordedOutcome {
+    /// The effect.
+    pub effect_id: EffectId,
+    /// Its request's hash.
+    pub request_hash: String,
+    /// What it gave.
+    pub outcome: EffectOutcome,
+}
+
 /// What is wanted after the outcomes of a step.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Next {
     /// Nothing new: other effects are still running.
     Nothing,
     /// These effects are to run: their intents are committed before the answer.
-    Intents(Vec<Effect>),
+    Intents(Vec<Intent>),
     /// The segment ended.
     Output(TurnOutput),
 }

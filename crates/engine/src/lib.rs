@@ -20,3 +20,4 @@ mod toolbox;
 mod turn_output;
 
 pub use run::{MAX_STEPS, ResolveError, Run, Start};
+pub use toolbox::Toolbox;

@@ -2,7 +2,7 @@
 
 use nylorun_domain::checkpoint::{Interaction, InteractionKind};
 use nylorun_domain::compaction::Trigger;
-use nylorun_domain::effect::{EffectKind, ToolRequest};
+use nylorun_domain::effect::{EffectKind, ToolRequest, ToolScope};
 use nylorun_domain::hash::sha256_hex;
 use nylorun_domain::id::{EffectId, InteractionId, InvocationId};
 use nylorun_domain::json::Value;
@@ -128,30 +128,15 @@ impl Scope {
     }
 
     /// The request hash of a tool call.
-    pub(crate) fn tool_hash(
-        &self,
-        id: &EffectId,
-        invocation_id: &InvocationId,
-        step: u32,
-        request: &ToolRequest,
-    ) -> String {
-        let Self { turn_id, segment, .. } = self;
-        let context = Value::object([
-            ("executionId", Value::from(self.session_id.as_str())),
-            ("turnId", Value::from(turn_id.as_str())),
-            ("stepId", Value::from(format!("{turn_id}_{segment}:{step}"))),
-            ("callId", Value::from(request.call_id.as_str())),
-            ("invocationId", Value::from(invocation_id.as_str())),
-            ("idempotencyKey", Value::from(id.as_str())),
-        ]);
-        let resume = request.resume.as_ref().map(|answer| ("resume", answer.value()));
+    pub(crate) fn tool_hash(&self, id: &EffectId, invocation_id: &InvocationId, request: &ToolRequest) -> String {
+        let scope = ToolScope { session_id: &self.session_id, turn_id: &self.turn_id, segment: self.segment };
         let members = [
             ("capabilityId", Value::from(request.capability_id.as_str())),
             ("toolName", Value::from(request.tool_name.as_str())),
             ("input", request.input.value()),
-            ("context", context),
+            ("context", request.context(scope, id, invocation_id)),
         ];
-        self.hash(id, EffectKind::Tool, members.into_iter().chain(resume))
+        self.hash(id, EffectKind::Tool, members)
     }
 
     fn hash(&self, id: &EffectId, kind: EffectKind, own: impl IntoIterator<Item = (&'static str, Value)>) -> String {

@@ -50,7 +50,7 @@ impl Run {
 
     /// A call becomes an effect once its question is answered, also when it is denied: its outcome is recorded then.
     fn answered(&mut self, call: &ToolCall, interaction: Interaction, said: &Said) -> CallState {
-        let mut request = self.toolbox.request(call).request;
+        let mut request = self.toolbox.request(call, self.step).request;
         match (said, &interaction.kind) {
             (Said::Approved, InteractionKind::Approval) => {}
             (Said::Denied, InteractionKind::Approval) => request.target = ToolTarget::Denied,

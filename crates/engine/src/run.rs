@@ -289,7 +289,7 @@ impl Run {
 
     /// Begins a call, unless a person is asked first: then it does not become an effect yet (engine b.6, rule 9).
     fn plan_call(&mut self, index: usize, call: &ToolCall) -> Planned {
-        let Requested { request, approval } = self.toolbox.request(call);
+        let Requested { request, approval } = self.toolbox.request(call, self.step);
         let (_, invocation_id) = self.scope.call(EffectKind::Tool, self.step, StepCall::Tool(index));
         let (call_id, tool_name) = (request.call_id.clone(), request.tool_name.clone());
         let state = match approval {
@@ -302,7 +302,7 @@ impl Run {
     /// Wants a tool's effect, and answers its id.
     pub(crate) fn want_tool(&mut self, invocation_id: InvocationId, request: ToolRequest) -> EffectId {
         let id = self.scope.effect_id(EffectKind::Tool, &invocation_id);
-        let request_hash = self.scope.tool_hash(&id, &invocation_id, self.step, &request);
+        let request_hash = self.scope.tool_hash(&id, &invocation_id, &request);
         self.wants.push(Effect { id: id.clone(), invocation_id, request: EffectRequest::Tool(request), request_hash });
         id
     }

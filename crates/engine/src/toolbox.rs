@@ -17,7 +17,7 @@ struct Declared {
 
 /// An agent's tools.
 #[derive(Debug)]
-pub(crate) struct Toolbox {
+pub struct Toolbox {
     declared: HashMap<String, Declared>,
     /// The MCP servers, each with the capability that declares it: what they offer is known by name alone.
     servers: Vec<(String, McpServer)>,
@@ -33,7 +33,7 @@ pub(crate) struct Requested {
 
 impl Toolbox {
     /// The tools of a manifest.
-    pub(crate) fn new(manifest: &AgentManifest) -> Self {
+    pub fn new(manifest: &AgentManifest) -> Self {
         let tools = manifest.capabilities.iter().flat_map(|capability| {
             capability.tools.iter().map(|tool| {
                 let target = match &tool.executor {
@@ -59,6 +59,11 @@ impl Toolbox {
         Self { declared: tools.collect(), servers: servers.collect() }
     }
 
+    /// Where a call of the tool of this name runs, as far as the manifest tells.
+    pub fn target(&self, name: &str) -> ToolTarget {
+        self.find(name).map_or(ToolTarget::UnknownTool, |declared| declared.target)
+    }
+
     /// The tool of this name. One that an MCP server may offer, `server__tool`, counts as declared.
     fn find(&self, name: &str) -> Option<Declared> {
         let of_server = || {
@@ -78,8 +83,8 @@ impl Toolbox {
     }
 
     /// The request of a model's call. A call that cannot be carried out becomes one that is refused at its intent, so
-    /// that the model reads why and clients see the call complete.
-    pub(crate) fn request(&self, call: &ToolCall) -> Requested {
+    /// that the model reads why and clients see the call complete. `step` is the one that calls.
+    pub(crate) fn request(&self, call: &ToolCall, step: u32) -> Requested {
         let declared = self.find(&call.name);
         let (input, target) = match (&call.input, &declared) {
             (ToolInput::Json(input), Some(declared)) => (input.clone(), declared.target),
@@ -92,6 +97,7 @@ impl Toolbox {
             (ToolInput::Json(_), None) | (ToolInput::Malformed(_), _) => Approval::Never,
         };
         let request = ToolRequest {
+            step,
             call_id: call.call_id.clone(),
             tool_name: call.name.clone(),
             capability_id: declared.map(|declared| declared.capability_id).unwrap_or_default(),
@@ -122,7 +128,7 @@ mod tests {
         let requested = |name: &str| {
             let input = ToolInput::Json(Json::from_trusted("{}"));
             let call = ToolCall { call_id: CallId::from_trusted("1"), name: name.to_owned(), input };
-            let Requested { request, approval } = Toolbox::new(&manifest).request(&call);
+            let Requested { request, approval } = Toolbox::new(&manifest).request(&call, 1);
             (request.target, approval)
         };
         assert_eq!(requested("order"), (ToolTarget::Http, Approval::Never));

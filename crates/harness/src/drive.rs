@@ -177,7 +177,8 @@ impl Driver {
     async fn begin(&mut self) -> Result<(), CoreError> {
         let effects = std::mem::take(&mut self.wants);
         let reports = std::mem::take(&mut self.reports);
-        let answers = match self.core.commit(reports, Next::Intents(effects.clone())).await {
+        let answers = match self.core.commit(reports, Next::Intents(effects.iter().map(Effect::intent).collect())).await
+        {
             Ok(answers) => answers,
             Err(CoreError::EffectDrift(id)) => {
                 self.drifted(&id);

@@ -5,11 +5,11 @@
 
 use std::sync::Arc;
 
-use nylorun_domain::effect::{Effect, EffectOutcome};
+use nylorun_domain::effect::Effect;
 use nylorun_domain::id::{AgentId, EffectId, SessionId, TurnId};
 use nylorun_domain::manifest::AgentManifest;
 pub use nylorun_domain::segment::{
-    EffectReport, EffectResult, IntentAnswer, Next, SegmentInput, TurnEnd, TurnOutput, YieldAfter,
+    EffectReport, EffectResult, IntentAnswer, Next, RecordedOutcome, SegmentInput, TurnEnd, TurnOutput, YieldAfter,
 };
 use nylorun_domain::transcript::Line;
 use nylorun_domain::workspace::{WorkspaceKey, WorkspaceSpec};
@@ -54,17 +54,6 @@ pub struct RunWorkspace {
     pub spec: WorkspaceSpec,
 }
 
-/// An outcome that the journal holds.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RecordedOutcome {
-    /// The effect.
-    pub effect_id: EffectId,
-    /// Its request's hash.
-    pub request_hash: String,
-    /// What it gave.
-    pub outcome: EffectOutcome,
-}
-
 /// Why the runtime refuses a run's call.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CoreError {
@@ -100,6 +89,8 @@ pub enum RunEnd {
     Released(CoreError),
     /// It was told to stop; outcomes in hand were recorded, nothing was settled.
     Stopped,
+    /// The connection to its harness is gone, and with it what the harness was doing (engine a.11, rule 11).
+    ConnectionLost,
 }
 
 /// Runs segments of turns.

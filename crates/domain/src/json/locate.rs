@@ -2,6 +2,7 @@
 //!
 //! The text must be valid JSON; in other text nothing is found, or a wrong part, but nothing breaks.
 
+use super::Text;
 use super::parse::unquote;
 
 /// The text of the member `name` of the object that `object` is: the last one of that name, as the parser takes it.
@@ -26,6 +27,39 @@ fn is_name(literal: &str, name: &str) -> bool {
     match literal.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {
         Some(plain) if !plain.contains('\\') => plain == name,
         Some(_) | None => unquote(literal).is_some_and(|literal| literal == *name),
+    }
+}
+
+/// The members of the object that `object` is, in order, each with its text; `None` when it is no object. Equal names
+/// stand more than once.
+pub fn members_of(object: &str) -> Option<Vec<(Text, &str)>> {
+    let mut cursor = Cursor::enter(object, b'{')?;
+    let mut members = Vec::new();
+    if cursor.skip(b'}').is_some() {
+        return Some(members);
+    }
+    loop {
+        let name = unquote(cursor.value()?)?;
+        cursor.skip(b':')?;
+        members.push((name, cursor.value()?));
+        if cursor.skip(b',').is_none() {
+            return cursor.skip(b'}').map(|()| members);
+        }
+    }
+}
+
+/// The texts of the elements of the array that `array` is; `None` when it is no array.
+pub fn elements_of(array: &str) -> Option<Vec<&str>> {
+    let mut cursor = Cursor::enter(array, b'[')?;
+    let mut elements = Vec::new();
+    if cursor.skip(b']').is_some() {
+        return Some(elements);
+    }
+    loop {
+        elements.push(cursor.value()?);
+        if cursor.skip(b',').is_none() {
+            return cursor.skip(b']').map(|()| elements);
+        }
     }
 }
 
@@ -115,5 +149,25 @@ impl<'t> Cursor<'t> {
                 return;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{elements_of, members_of};
+
+    #[test]
+    fn all_parts_of_a_document_are_found_as_they_were_written() {
+        let members = members_of(r#" { "a" : [1, {"b":"}"}] ,"\u0061":"\ud800", "c":{ } } "#).unwrap();
+        let members: Vec<_> = members.iter().map(|(name, text)| (name.lossy(), *text)).collect();
+        let expected = [("a", r#"[1, {"b":"}"}]"#), ("a", r#""\ud800""#), ("c", "{ }")];
+        assert_eq!(members, expected.map(|(name, text)| (name.into(), text)));
+        assert_eq!(elements_of(r#"[ 1.0 ,"]", [2] ]"#), Some(vec!["1.0", "\"]\"", "[2]"]));
+    }
+
+    #[test]
+    fn an_empty_document_has_no_parts_and_another_kind_has_none_to_give() {
+        assert_eq!((members_of("{ }"), elements_of("[ ]")), (Some(vec![]), Some(vec![])));
+        assert_eq!((members_of("[]"), elements_of("{}"), members_of("1")), (None, None, None));
     }
 }

@@ -11,8 +11,8 @@ mod raw;
 mod text;
 mod value;
 
-pub use locate::{element_of, member_of};
-pub use parse::{JsonError, MAX_DEPTH, parse};
+pub use locate::{element_of, elements_of, member_of, members_of};
+pub use parse::{JsonError, MAX_DEPTH, parse, parse_envelope};
 pub use raw::Json;
 pub use text::{Text, utf16_len, utf16_prefix};
 pub use value::{Number, Value, quoted};

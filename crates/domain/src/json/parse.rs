@@ -24,9 +24,21 @@ impl std::fmt::Display for JsonError {
 
 impl std::error::Error for JsonError {}
 
+/// How many levels an envelope may have around a document that it carries.
+const ENVELOPE_DEPTH: usize = 16;
+
 /// Parses one JSON document; white space around it is allowed.
 pub fn parse(text: &str) -> Result<Value, JsonError> {
-    let mut parser = Parser { text, at: 0 };
+    parse_within(text, MAX_DEPTH)
+}
+
+/// Parses a document that carries others, each of which may nest [`MAX_DEPTH`] levels deep.
+pub fn parse_envelope(text: &str) -> Result<Value, JsonError> {
+    parse_within(text, MAX_DEPTH + ENVELOPE_DEPTH)
+}
+
+fn parse_within(text: &str, max_depth: usize) -> Result<Value, JsonError> {
+    let mut parser = Parser { text, at: 0, max_depth };
     parser.skip_space();
     let value = parser.value(0)?;
     parser.skip_space();
@@ -38,12 +50,13 @@ pub fn parse(text: &str) -> Result<Value, JsonError> {
 
 /// The text of a JSON string literal.
 pub(super) fn unquote(literal: &str) -> Option<Text> {
-    literal.starts_with('"').then(|| Parser { text: literal, at: 0 }.string().ok()).flatten()
+    literal.starts_with('"').then(|| Parser { text: literal, at: 0, max_depth: MAX_DEPTH }.string().ok()).flatten()
 }
 
 struct Parser<'a> {
     text: &'a str,
     at: usize,
+    max_depth: usize,
 }
 
 impl<'a> Parser<'a> {
@@ -92,7 +105,7 @@ impl<'a> Parser<'a> {
     }
 
     fn enter(&self, depth: usize) -> Result<(), JsonError> {
-        if depth > MAX_DEPTH { Err(self.error("nested deeper than 128 levels")) } else { Ok(()) }
+        if depth > self.max_depth { Err(self.error("nested deeper than 128 levels")) } else { Ok(()) }
     }
 
     fn array(&mut self, depth: usize) -> Result<Value, JsonError> {

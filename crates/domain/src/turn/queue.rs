@@ -4,7 +4,7 @@ use super::message::{Message, Opening, begin_turn};
 use super::step::{Beside, Step};
 use super::{CommandHead, Refusal};
 use crate::change::{EffectChange, EffectRow, QueueChange, SessionChange, Stamp};
-use crate::effect::{Effect, EffectKind, EffectOutcome, EffectRequest, EffectStatus};
+use crate::effect::{EffectKind, EffectOutcome, EffectStatus, Intent, IntentRequest};
 use crate::event::{Payload, Removed, Source};
 use crate::id::{EffectId, MessageId, TurnId};
 use crate::queue::{MAX_QUEUED, QueueMode, QueuedMessage};
@@ -92,10 +92,10 @@ impl Step {
     /// Lets the turn read the messages that wait for its next step, before a model call whose intent is not recorded
     /// yet: the call is not begun, and the engine asks anew. The journal keeps what was read before which call, so that
     /// a replay reads it at the same place. Answers whether there was anything to read.
-    pub(super) fn steer(&mut self, turn: &TurnId, effects: &[Effect], beside: &Beside, stamp: &Stamp<'_>) -> bool {
+    pub(super) fn steer(&mut self, turn: &TurnId, effects: &[Intent], beside: &Beside, stamp: &Stamp<'_>) -> bool {
         let steers: Vec<_> = beside.queued.iter().filter(|message| message.mode == QueueMode::Steer).collect();
         let [effect] = effects else { return false };
-        let asks = matches!(effect.request, EffectRequest::Model(_));
+        let asks = matches!(effect.request, IntentRequest::Model);
         if !asks || steers.is_empty() || self.journal.row(&effect.id).is_some() {
             return false;
         }
@@ -119,7 +119,7 @@ impl Step {
     }
 
     /// `<turnId>:<segment>:steer:<invocation id of the model call>-<how often it was steered before>`
-    fn steer_row(&self, turn: &TurnId, effect: &Effect, inputs: &[Input]) -> EffectRow {
+    fn steer_row(&self, turn: &TurnId, effect: &Intent, inputs: &[Input]) -> EffectRow {
         let segment = self.change.session.segment;
         let id = |n: usize| EffectId::from_trusted(format!("{turn}:{segment}:steer:{}-{n:03}", effect.invocation_id));
         let mut before = 0;

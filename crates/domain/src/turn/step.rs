@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::doubt::doubt;
 use crate::change::{EffectChange, EffectRow, EffectTool, SessionChange, Stamp};
 use crate::checkpoint::Wait;
-use crate::effect::{Effect, EffectOutcome, EffectRequest, EffectStatus};
+use crate::effect::{EffectOutcome, EffectStatus, Intent, IntentRequest};
 use crate::event::{Payload, Source};
 use crate::id::{EffectId, TurnId};
 use crate::model::{ModelFailureCode, ModelOutcome};
@@ -190,7 +190,7 @@ impl Step {
         }
     }
 
-    fn intend(&mut self, turn: &TurnId, effects: &[Effect], stamp: &Stamp<'_>) -> Result<(), StepError> {
+    fn intend(&mut self, turn: &TurnId, effects: &[Intent], stamp: &Stamp<'_>) -> Result<(), StepError> {
         let mut inserted = Vec::new();
         for effect in effects {
             let answer = match self.journal.rows.get(&effect.id) {
@@ -221,7 +221,7 @@ impl Step {
     }
 
     /// A tool that nothing can run completes with its intent (engine a.10).
-    fn complete_unavailable(&mut self, turn: &TurnId, effect: &Effect, answer: IntentAnswer, stamp: &Stamp<'_>) {
+    fn complete_unavailable(&mut self, turn: &TurnId, effect: &Intent, answer: IntentAnswer, stamp: &Stamp<'_>) {
         let IntentAnswer::Completed(outcome) = answer else { return };
         let Some(row) = self.journal.rows.get(&effect.id) else { return };
         if row.status == EffectStatus::Invoking {
@@ -229,10 +229,10 @@ impl Step {
         }
     }
 
-    fn new_row(&self, turn: &TurnId, effect: &Effect) -> EffectRow {
+    fn new_row(&self, turn: &TurnId, effect: &Intent) -> EffectRow {
         let tool = match &effect.request {
-            EffectRequest::Model(_) | EffectRequest::Summary(_) => None,
-            EffectRequest::Tool(tool) => Some(EffectTool {
+            IntentRequest::Model | IntentRequest::Summary => None,
+            IntentRequest::Tool(tool) => Some(EffectTool {
                 call_id: tool.call_id.clone(),
                 name: tool.tool_name.clone(),
                 capability_id: tool.capability_id.clone(),
@@ -313,10 +313,10 @@ fn answer_of(row: &EffectRow) -> IntentAnswer {
     }
 }
 
-fn answer_of_new(effect: &Effect) -> IntentAnswer {
+fn answer_of_new(effect: &Intent) -> IntentAnswer {
     match &effect.request {
-        EffectRequest::Model(_) | EffectRequest::Summary(_) => IntentAnswer::Execute,
-        EffectRequest::Tool(tool) => match tool.refusal() {
+        IntentRequest::Model | IntentRequest::Summary => IntentAnswer::Execute,
+        IntentRequest::Tool(tool) => match tool.refusal() {
             Some(refusal) => IntentAnswer::Completed(EffectOutcome::Tool(refusal)),
             None => IntentAnswer::Execute,
         },

@@ -3,12 +3,12 @@
 use std::cell::Cell;
 
 use nylorun_domain::change::{EffectChange, EffectRow, SessionChange, Stamp, WakeChange};
-use nylorun_domain::effect::{Effect, EffectOutcome, EffectRequest, EffectStatus, ToolRequest, ToolTarget};
+use nylorun_domain::effect::{EffectOutcome, EffectStatus, Intent, IntentRequest, ToolRequest, ToolTarget};
 use nylorun_domain::event::Payload;
 use nylorun_domain::id::{AgentId, CallId, EffectId, InvocationId, SessionId, TurnId, UserId, WorkerId};
 use nylorun_domain::json::{Json, Text};
 use nylorun_domain::model::{
-    Candidate, FinishReason, ModelFailure, ModelFailureCode, ModelOutcome, ModelRef, OutputPart, Prompt,
+    Candidate, FinishReason, ModelFailure, ModelFailureCode, ModelOutcome, ModelRef, OutputPart,
 };
 use nylorun_domain::segment::{EffectReport, EffectResult, IntentAnswer, Next, TurnEnd, TurnOutput};
 use nylorun_domain::session::{Session, Status};
@@ -80,19 +80,20 @@ pub(crate) fn decide<T>(decision: impl FnOnce(&Stamp<'_>) -> T) -> T {
     decision(&Stamp { now: Millis(1_000), uuid: &uuid })
 }
 
-pub(crate) fn tool_effect(id: &str, tool: WorkspaceTool) -> Effect {
+pub(crate) fn tool_effect(id: &str, tool: WorkspaceTool) -> Intent {
     effect(id, tool.as_str(), ToolTarget::Workspace(tool))
 }
 
-fn effect(id: &str, name: &str, target: ToolTarget) -> Effect {
-    Effect {
+fn effect(id: &str, name: &str, target: ToolTarget) -> Intent {
+    Intent {
         id: EffectId::from_trusted(id),
         invocation_id: InvocationId::from_trusted(format!("inv-{id}")),
-        request: EffectRequest::Tool(ToolRequest {
+        request: IntentRequest::Tool(ToolRequest {
             call_id: CallId::from_trusted(format!("call-{id}")),
             tool_name: name.into(),
             capability_id: "c".into(),
             input: Json::from_trusted(format!(r#"{{"command":"run {id}","path":"at {id}"}}"#)),
+            step: 1,
             target,
             resume: None,
         }),
@@ -100,9 +101,8 @@ fn effect(id: &str, name: &str, target: ToolTarget) -> Effect {
     }
 }
 
-pub(crate) fn model_effect(id: &str) -> Effect {
-    let prompt = Prompt { instructions: vec![], items: vec![], tools: vec![], output_schema: None };
-    Effect { request: EffectRequest::Model(std::sync::Arc::new(prompt)), ..effect(id, "", ToolTarget::Unavailable) }
+pub(crate) fn model_effect(id: &str) -> Intent {
+    Intent { request: IntentRequest::Model, ..effect(id, "", ToolTarget::Unavailable) }
 }
 
 pub(crate) fn answer(text: &str) -> EffectOutcome {
@@ -130,7 +130,7 @@ pub(crate) fn report(id: &str, outcome: EffectOutcome) -> EffectReport {
 }
 
 /// The journal after these effects were intended.
-pub(crate) fn intended(effects: &[Effect]) -> Journal {
+pub(crate) fn intended(effects: &[Intent]) -> Journal {
     let base = SessionChange::of(&session(Status::Running));
     let next = Next::Intents(effects.to_vec());
     decide(|stamp| step(base, &turn(), &Journal::default(), vec![], &next, &Beside::default(), stamp))
@@ -412,7 +412,7 @@ fn intents_are_answered_from_the_journal() {
     let (model, bash) = (model_effect("1"), tool_effect("2", WorkspaceTool::Bash));
     let journal = intended(&[model.clone(), bash.clone()]);
     let base = || SessionChange::of(&session(Status::Running));
-    let again = |journal: &Journal, effects: Vec<Effect>| {
+    let again = |journal: &Journal, effects: Vec<Intent>| {
         decide(|stamp| step(base(), &turn(), journal, vec![], &Next::Intents(effects), &Beside::default(), stamp))
     };
     // Running: a model call may run again, a command may not.
@@ -426,7 +426,7 @@ fn intents_are_answered_from_the_journal() {
     let answered = again(&recorded.expect("an outcome").journal, vec![bash.clone()]).expect("the same request");
     assert_eq!(answered.answers, [IntentAnswer::Completed(tool_gave("x"))]);
     // Another request under the same id.
-    let drifted = Effect { request_hash: "other".into(), ..bash.clone() };
+    let drifted = Intent { request_hash: "other".into(), ..bash.clone() };
     assert_eq!(again(&journal, vec![drifted]).err(), Some(StepError::EffectDrift(bash.id)));
 }
 
@@ -516,7 +516,7 @@ fn a_cancelled_turn_takes_no_step() {
     assert_eq!(refused.err(), Some(StepError::TurnCancelled));
 }
 
-fn uncertain_row(id: &str, effect: &Effect) -> EffectRow {
+fn uncertain_row(id: &str, effect: &Intent) -> EffectRow {
     let row = rows(&intended(std::slice::from_ref(effect))).remove(0);
     EffectRow { id: EffectId::from_trusted(id), status: EffectStatus::Uncertain, ..row }
 }
