@@ -49,7 +49,21 @@ pub fn pending_to_value(interaction: &Interaction) -> Value {
     ])
 }
 
-fn state_to_value(state: &State) -> Value {
+/// Reads [`pending_to_value`]'s form.
+pub(crate) fn pending_from_value(value: &Value) -> Result<Interaction, Unreadable> {
+    let asked = value.get("interaction").ok_or(Unreadable("interaction"))?;
+    Ok(Interaction {
+        id: InteractionId::from_trusted(string(asked, "id")?),
+        invocation_id: InvocationId::from_trusted(string(value, "invocationId")?),
+        call_id: CallId::from_trusted(string(value, "callId")?),
+        tool_name: string(value, "toolName")?.to_owned(),
+        kind: InteractionKind::from_wire(string(asked, "kind")?),
+        prompt: string(asked, "prompt")?.to_owned(),
+    })
+}
+
+/// `{turnStart, steps, calls}`
+pub(crate) fn state_to_value(state: &State) -> Value {
     Value::object([
         ("turnStart", Value::from(i64::try_from(state.turn_start).unwrap_or(i64::MAX))),
         ("steps", Value::from(i64::from(state.steps))),
@@ -57,7 +71,7 @@ fn state_to_value(state: &State) -> Value {
     ])
 }
 
-fn state_from_value(value: &Value) -> Result<State, Unreadable> {
+pub(crate) fn state_from_value(value: &Value) -> Result<State, Unreadable> {
     Ok(State {
         turn_start: usize::try_from(int(value, "turnStart")?).map_err(|_| Unreadable("turnStart"))?,
         steps: u32::try_from(int(value, "steps")?).map_err(|_| Unreadable("steps"))?,
@@ -102,14 +116,14 @@ fn interaction_from_value(value: &Value) -> Result<Interaction, Unreadable> {
     })
 }
 
-fn answer_to_value(answer: &Answer) -> Value {
+pub(crate) fn answer_to_value(answer: &Answer) -> Value {
     Value::object([
         ("interactionId", Value::from(answer.interaction_id.as_str())),
         ("said", said_to_value(&answer.said)),
     ])
 }
 
-fn answer_from_value(value: &Value) -> Result<Answer, Unreadable> {
+pub(crate) fn answer_from_value(value: &Value) -> Result<Answer, Unreadable> {
     Ok(Answer {
         interaction_id: InteractionId::from_trusted(string(value, "interactionId")?),
         said: said_from_value(value.get("said").ok_or(Unreadable("said"))?)?,

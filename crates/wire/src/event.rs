@@ -271,7 +271,7 @@ fn write_edit(out: &mut Object<'_>, edit: &Edit) {
     out.int("length", count(edit.length));
 }
 
-fn write_workspace(out: &mut Object<'_>, event: &WorkspaceEvent) {
+pub(crate) fn write_workspace(out: &mut Object<'_>, event: &WorkspaceEvent) {
     match event {
         WorkspaceEvent::State { state, backend, isolation, image, network, reattach, lost, note, error } => {
             out.str("state", state.as_str());

@@ -15,6 +15,7 @@ pub mod effect;
 pub mod error;
 pub mod event;
 pub mod file;
+pub mod harness;
 pub mod history;
 pub mod key;
 pub mod me;

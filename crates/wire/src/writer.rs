@@ -64,6 +64,12 @@ impl<'a> Object<'a> {
         value.write(self.out);
     }
 
+    /// A member that prints itself.
+    pub(crate) fn printed(&mut self, name: &str, print: impl FnOnce(&mut String)) {
+        self.name(name);
+        print(self.out);
+    }
+
     /// A whole number.
     pub(crate) fn int(&mut self, name: &str, number: i64) {
         self.name(name);
