@@ -8,6 +8,7 @@ pub mod backends;
 pub mod blobs;
 pub mod budgets;
 pub mod crossings;
+pub mod frames;
 pub mod http_tools;
 pub mod model_vault;
 pub mod models;

@@ -158,7 +158,12 @@ impl Advancer {
                 tracing::warn!(session = %session.id, %problem, "a run lost its runtime");
                 Ok(Advanced::RetryAfter(Duration::from_secs(1)))
             }
-            RunEnd::Stopped => self.stopped(taken, &journal, &abort).await,
+            RunEnd::Stopped => {
+                let released = self.stopped(taken, &journal, &abort).await?;
+                // A harness that stops gives the run back to be offered to another; a process that stops does not.
+                Ok(if abort.kind().is_none() { Advanced::GoesOn } else { released })
+            }
+            RunEnd::ConnectionLost => Ok(Advanced::RetryAfter(after_lost_connection(taken.as_ref()))),
         }
     }
 
@@ -220,6 +225,15 @@ impl Advancer {
         match updated.await? {
             Updated::Missing | Updated::Unchanged(_) | Updated::Committed(_) => Ok(Advanced::Done),
         }
+    }
+}
+
+/// A run whose harness is gone keeps its lease: what the harness was doing gets the time to end before anything of it
+/// is marked uncertain or begun again (engine b.4). One that began nothing is simply offered again.
+fn after_lost_connection(taken: Option<&Session>) -> Duration {
+    match taken {
+        Some(_) => LEASE,
+        None => LOOK_AGAIN,
     }
 }
 

@@ -1,9 +1,9 @@
 //! A runtime that remembers what was committed, in one line a commit.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::sync::Mutex;
 
-use nylorun_domain::effect::{Effect, EffectOutcome, EffectRequest};
+use nylorun_domain::effect::{Effect, EffectOutcome, Intent, IntentRequest};
 use nylorun_domain::id::EffectId;
 use nylorun_domain::model::ModelOutcome;
 use nylorun_domain::tool::ToolOutcome;
@@ -24,11 +24,11 @@ pub(crate) struct FakeCore {
 struct State {
     lines: Vec<String>,
     commits: Vec<(Vec<EffectReport>, Next)>,
-    intents: HashMap<EffectId, Effect>,
+    intents: HashMap<EffectId, Intent>,
     /// Answers by tool name, instead of the usual one.
     answers: HashMap<String, IntentAnswer>,
-    /// What the commit of this number, from 1, fails with.
-    errors: VecDeque<(usize, CoreError)>,
+    /// What the commit of this line fails with, once.
+    error: Option<(String, CoreError)>,
     deltas: Vec<String>,
 }
 
@@ -38,9 +38,9 @@ impl FakeCore {
         self.state.lock().unwrap().answers.insert(tool.to_owned(), answer);
     }
 
-    /// Fails the commit of this number, counted from 1.
-    pub(crate) fn fail(&self, number: usize, error: CoreError) {
-        self.state.lock().unwrap().errors.push_back((number, error));
+    /// Fails the commit of this line.
+    pub(crate) fn fail(&self, line: &str, error: CoreError) {
+        self.state.lock().unwrap().error = Some((line.to_owned(), error));
     }
 
     /// What was committed: `reports -> next`, one line each.
@@ -56,9 +56,10 @@ impl FakeCore {
         self.state.lock().unwrap().deltas.clone()
     }
 
-    /// Waits for this many commits.
-    pub(crate) async fn committed(&self, number: usize) {
-        self.count.subscribe().wait_for(|count| *count >= number).await.unwrap();
+    /// Waits until a commit says so.
+    pub(crate) async fn committed(&self, part: &str) {
+        let says_so = |_: &usize| self.state.lock().unwrap().lines.iter().any(|line| line.contains(part));
+        self.count.subscribe().wait_for(says_so).await.unwrap();
     }
 
     /// What the journal would ship with a replay.
@@ -79,10 +80,10 @@ impl FakeCore {
 
 impl State {
     fn commit(&mut self, reports: Vec<EffectReport>, next: Next) -> Result<Vec<IntentAnswer>, CoreError> {
-        let number = self.lines.len() + 1;
-        self.lines.push(self.line(&reports, &next));
-        if self.errors.front().is_some_and(|(at, _)| *at == number) {
-            return Err(self.errors.pop_front().unwrap().1);
+        let line = self.line(&reports, &next);
+        self.lines.push(line.clone());
+        if let Some((_, error)) = self.error.take_if(|(at, _)| *at == line) {
+            return Err(error);
         }
         let answers = match &next {
             Next::Intents(effects) => effects.iter().map(|effect| self.intend(effect)).collect(),
@@ -92,14 +93,14 @@ impl State {
         Ok(answers)
     }
 
-    fn intend(&mut self, effect: &Effect) -> IntentAnswer {
+    fn intend(&mut self, effect: &Intent) -> IntentAnswer {
         let first = self.intents.insert(effect.id.clone(), effect.clone()).is_none();
         assert!(first, "the intent of {} was committed twice", effect.id);
         match &effect.request {
-            EffectRequest::Model(_) | EffectRequest::Summary(_) => {
+            IntentRequest::Model | IntentRequest::Summary => {
                 self.answers.get("model").cloned().unwrap_or(IntentAnswer::Execute)
             }
-            EffectRequest::Tool(request) => match (self.answers.get(&request.tool_name), request.refusal()) {
+            IntentRequest::Tool(request) => match (self.answers.get(&request.tool_name), request.refusal()) {
                 (Some(answer), _) => answer.clone(),
                 (None, Some(refusal)) => IntentAnswer::Completed(EffectOutcome::Tool(refusal)),
                 (None, None) => IntentAnswer::Execute,
@@ -144,11 +145,11 @@ impl State {
     }
 }
 
-fn name(effect: &Effect) -> String {
-    match &effect.request {
-        EffectRequest::Model(_) => "model".to_owned(),
-        EffectRequest::Summary(_) => "summary".to_owned(),
-        EffectRequest::Tool(request) => request.tool_name.clone(),
+fn name(intent: &Intent) -> String {
+    match &intent.request {
+        IntentRequest::Model => "model".to_owned(),
+        IntentRequest::Summary => "summary".to_owned(),
+        IntentRequest::Tool(request) => request.tool_name.clone(),
     }
 }
 
@@ -164,7 +165,7 @@ impl RunCore for FakeCore {
     }
 
     fn delta(&self, effect: &Effect, delta: Delta) {
-        let line = format!("{} {}.{} {}", name(effect), delta.attempt, delta.index, delta.text);
+        let line = format!("{} {}.{} {}", name(&effect.intent()), delta.attempt, delta.index, delta.text);
         self.state.lock().unwrap().deltas.push(line);
     }
 }

@@ -1,4 +1,5 @@
-//! Tests of the in-process harness against a runtime, a model gate and workspaces that do as they are told.
+//! Tests of the harness against a runtime, a model gate and workspaces that do as they are told: by reference, and by
+//! the Harness API through checked JSON.
 
 #![expect(
     clippy::unwrap_used,
@@ -8,6 +9,7 @@
 )]
 
 mod aborts;
+mod client;
 mod commits;
 mod fake_blobs;
 mod fake_core;
@@ -15,6 +17,8 @@ mod fake_gates;
 mod fake_http_tools;
 mod faults;
 mod http_tools;
+mod peer;
 mod replays;
+mod server;
 mod skills;
 mod support;

@@ -7,6 +7,7 @@ mod client;
 mod deadline;
 mod events;
 mod files;
+mod given_back;
 mod listener;
 mod matrix;
 mod memory_blobs;
