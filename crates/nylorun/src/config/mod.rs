@@ -44,6 +44,8 @@ pub(crate) struct Config {
     pub(crate) management_key_file: Option<PathBuf>,
     /// The operator's additions to the model catalogue.
     pub(crate) models_file: Option<PathBuf>,
+    /// How the harness of this process is reached.
+    pub(crate) harness: HarnessReached,
     /// How long running commands get at a stop.
     pub(crate) stop_grace: Duration,
     /// After how much a segment of a turn yields.
@@ -54,6 +56,15 @@ pub(crate) struct Config {
     pub(crate) log_filter: String,
     /// How its lines look.
     pub(crate) log_format: LogFormat,
+}
+
+/// How the harness of this process is reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HarnessReached {
+    /// Directly.
+    ByReference,
+    /// By the Harness API, each frame printed, checked and read: for tests.
+    ThroughJson,
 }
 
 impl Config {
@@ -89,6 +100,7 @@ impl Config {
             tenant_name: env.text("NYLORUN_TENANT_NAME")?.map(values::tenant_name).transpose()?,
             management_key_file: env.text("NYLORUN_MANAGEMENT_KEY_FILE")?.map(PathBuf::from),
             models_file: env.text("NYLORUN_MODELS_FILE")?.map(PathBuf::from),
+            harness: values::harness(env.text("NYLORUN_HARNESS")?)?,
             stop_grace: values::stop_grace(env.text("NYLORUN_STOP_GRACE")?)?,
             yield_after: values::yield_after(env.text("NYLORUN_YIELD_STEPS")?, env.text("NYLORUN_YIELD_AFTER")?)?,
             stall_limit: values::stall_limit(env.text("NYLORUN_STALL_LIMIT")?)?,
@@ -180,6 +192,7 @@ mod tests {
             ("NYLORUN_SANDBOX", "docker"),
             ("NYLORUN_TENANT_ID", "tn_short"),
             ("NYLORUN_TENANT_NAME", "a\u{7}b"),
+            ("NYLORUN_HARNESS", "remote"),
             ("NYLORUN_STOP_GRACE", "soon"),
             ("NYLORUN_YIELD_STEPS", "0"),
             ("NYLORUN_YIELD_STEPS", "501"),

@@ -9,6 +9,7 @@ use nylorun_domain::segment::YieldAfter;
 use nylorun_store::db::DatabaseUrl;
 use nylorun_workspace::{ManagerConfig, Preference, Quota};
 
+use super::HarnessReached;
 use super::variables::unusable;
 use crate::cli::Failure;
 
@@ -75,6 +76,16 @@ pub(super) fn sandbox(text: Option<String>) -> Result<Preference, Failure> {
             Err(unusable("NYLORUN_SANDBOX", &text, "auto or the name of a backend, such as virtual"))
         }
         known @ (Preference::Auto | Preference::Named(_)) => Ok(known),
+    }
+}
+
+pub(super) fn harness(text: Option<String>) -> Result<HarnessReached, Failure> {
+    match text.as_deref() {
+        None | Some("in-process") => Ok(HarnessReached::ByReference),
+        Some("json") => Ok(HarnessReached::ThroughJson),
+        Some(other) => {
+            Err(unusable("NYLORUN_HARNESS", other, "in-process, or json for tests; remote is not available yet"))
+        }
     }
 }
 

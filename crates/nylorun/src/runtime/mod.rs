@@ -1,5 +1,6 @@
 //! The whole runtime in one process: what is composed of what, started in order and stopped in reverse (engine f.3).
 
+mod harness;
 mod keys;
 
 use std::net::SocketAddr;
@@ -32,6 +33,7 @@ use tokio::task::JoinHandle;
 use crate::cli::{CredentialsFile, Failure, HostFile};
 use crate::config::{Config, unusable};
 use crate::home::{Home, LastStop};
+use harness::RuntimeHarness;
 
 /// A runtime that serves.
 pub(crate) struct Runtime {
@@ -41,6 +43,7 @@ pub(crate) struct Runtime {
     store: Store,
     db: Arc<Db>,
     scheduler: Scheduler,
+    harness: RuntimeHarness,
     workspaces: WorkspaceManager,
     http_tools: HttpToolGate,
     stage: StageHandle,
@@ -76,13 +79,13 @@ impl Runtime {
         let catalogue = catalogue(config.models_file.as_deref())?;
         let secrets = Arc::new(ModelSecrets::new(Arc::new(kek), store.clone(), now));
         let crossings = Arc::new(StoreCrossings::new(store.clone()));
-        let http_tools =
-            HttpToolGate::new(Outbound::new(config.private_targets), Arc::<StoreCrossings>::clone(&crossings));
+        let http_tools = http_tool_gate(config, &crossings);
         let models = Arc::new(models(config, &secrets, store.clone(), &catalogue));
         let blobs = open_blobs(&home)?;
         let tools = Arc::new(http_tools.clone());
-        let harness = InProcess::new(models, Arc::new(workspaces.clone()), tools, Arc::<FileBlobs>::clone(&blobs));
-        let scheduler = Scheduler::new(committer, Arc::new(harness), worker_id(&host_id), scheduler_config(config));
+        let in_process = InProcess::new(models, Arc::new(workspaces.clone()), tools, Arc::<FileBlobs>::clone(&blobs));
+        let harness = RuntimeHarness::start(config.harness, store.tenant(), in_process);
+        let scheduler = Scheduler::new(committer, harness.reached(), worker_id(&host_id), scheduler_config(config));
         let app = App::new(Parts {
             store: store.clone(),
             live,
@@ -114,6 +117,7 @@ impl Runtime {
             store,
             db,
             scheduler,
+            harness,
             workspaces,
             http_tools,
             stage,
@@ -140,12 +144,13 @@ impl Runtime {
     }
 
     /// Stops: streams end at once, turns come to rest, sessions are given back, then the store closes.
-    pub(crate) async fn stop(self) {
+    pub(crate) async fn stop(mut self) {
         let begun = Instant::now();
         let turns_running = self.advancing();
         self.stage.advance(Stage::Draining);
         self.sweeps.abort();
         self.scheduler.stop().await;
+        self.harness.stop().await;
         self.liveness.abort();
         self.http_tools.close(Duration::from_secs(5)).await;
         self.workspaces.close(Duration::from_secs(5)).await;
@@ -329,6 +334,10 @@ fn open_blobs(home: &Home) -> Result<Arc<FileBlobs>, Failure> {
     FileBlobs::open(&path)
         .map(Arc::new)
         .map_err(|error| Failure::new(format!("cannot use {}: {error}", path.display())))
+}
+
+fn http_tool_gate(config: &Config, crossings: &Arc<StoreCrossings>) -> HttpToolGate {
+    HttpToolGate::new(Outbound::new(config.private_targets), Arc::<StoreCrossings>::clone(crossings))
 }
 
 fn models(config: &Config, secrets: &Arc<ModelSecrets>, store: Store, catalogue: &Arc<Catalogue>) -> Models {

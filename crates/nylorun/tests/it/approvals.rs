@@ -75,8 +75,17 @@ async fn kinds(client: &Client, id: &str) -> Vec<String> {
 
 #[tokio::test]
 async fn a_turn_waits_for_its_approval_over_a_restart() {
+    waits_over_a_restart("in-process").await;
+}
+
+#[tokio::test]
+async fn a_turn_over_frames_waits_for_its_approval_over_a_restart() {
+    waits_over_a_restart("json").await;
+}
+
+async fn waits_over_a_restart(harness: &str) {
     let home = tempfile::tempdir().expect("a folder can be made");
-    let setup = Setup::new(home.path());
+    let setup = Setup::new(home.path()).with("NYLORUN_HARNESS", harness);
     let mut server = setup.start();
     open(&server, "s").await;
     message(&server.client(), "s", asks(&["deploy"])).await;

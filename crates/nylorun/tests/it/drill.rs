@@ -123,7 +123,7 @@ pub(crate) async fn see_to_its_end(client: &Client, home: &Path, id: &str) -> Re
 }
 
 /// Answers no to everything that is asked. The key is the question's own: asked again, it is answered once.
-async fn deny(client: &Client, id: &str, paused: &Event) -> Result<(), Error> {
+pub(crate) async fn deny(client: &Client, id: &str, paused: &Event) -> Result<(), Error> {
     for asked in paused.payload["interactions"].as_array().into_iter().flatten() {
         let interaction_id = asked["interaction"]["id"].as_str().expect("a question has an id").to_owned();
         let kind = CommandKind::Approve { interaction_id, approval: Approval::Denied };

@@ -19,6 +19,7 @@ mod database;
 mod direct_calls;
 mod doubt;
 mod drill;
+mod harness_api;
 mod home;
 mod http;
 mod http_tools;

@@ -110,8 +110,17 @@ async fn queued_messages_are_taken_in_their_order() {
 
 #[tokio::test]
 async fn a_message_that_steers_is_read_at_the_next_step() {
+    steers("in-process").await;
+}
+
+#[tokio::test]
+async fn a_message_that_steers_over_frames_is_read_at_the_next_step() {
+    steers("json").await;
+}
+
+async fn steers(harness: &str) {
     let home = tempfile::tempdir().expect("a folder can be made");
-    let server = Setup::new(home.path()).start();
+    let server = Setup::new(home.path()).with("NYLORUN_HARNESS", harness).start();
     open(&server).await;
     let first = say(&server, "one", &slow(300), "reject");
     let steer = say(&server, "two", "rather this", "steer");

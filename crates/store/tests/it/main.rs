@@ -16,7 +16,7 @@ mod db_schema;
 mod db_sqlite;
 mod db_support;
 mod db_write;
-mod reset;
 mod plans;
+mod reset;
 mod session_list;
 mod usage;
