@@ -183,7 +183,7 @@ impl ToolTarget {
         match self {
             Self::MalformedInput => Some(ToolRefusal::MalformedInput),
             Self::Denied => Some(ToolRefusal::Denied),
-            Self::Workspace(_) | Self::Http | Self::Unavailable | Self::UnknownTool => None,
+            Self::Workspace(_) | Self::Http | Self::Skill(_) | Self::Unavailable | Self::UnknownTool => None,
         }
     }
 

@@ -19,6 +19,7 @@ use nylorun_wire::harness::output::{OutputStatus, RunOutput};
 use nylorun_wire::harness::shape::{Nothing, Nullable, decode, encode};
 use tokio::sync::mpsc;
 
+use crate::fake_blobs::FakeBlobs;
 use crate::fake_core::FakeCore;
 use crate::fake_gates::{FakeModel, FakeWorkspaces};
 use crate::fake_http_tools::FakeHttpTools;
@@ -258,6 +259,7 @@ async fn a_prompt_never_reaches_core() {
         Arc::new(FakeModel::new(Vec::new())),
         Arc::new(FakeWorkspaces::new()),
         Arc::new(FakeHttpTools::new()),
+        Arc::new(FakeBlobs::default()),
     );
     let (core, port) = frame_ports();
     let _client = HarnessClient::start(port, Arc::new(harness), client_config());

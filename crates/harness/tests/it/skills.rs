@@ -9,7 +9,7 @@ use nylorun_domain::manifest::{Skill, Tool, ToolExecutor};
 use nylorun_domain::tool::{SkillTool, ToolOutcome};
 use nylorun_ports::run::{EffectResult, RunEnd, TurnStart};
 
-use crate::support::{World, says, start, wants};
+use crate::support::{Way, World, says, start, wants};
 
 const SKILL: &[u8] = b"---\nname: pdf\ndescription: Reads PDFs\n---\n\nUse forms.md.\n";
 
@@ -39,7 +39,7 @@ fn with_skill(world: &World) -> TurnStart {
 /// What these calls gave, each in a step of its own.
 async fn results(calls: &[&str], prepare: impl FnOnce(&World)) -> Vec<ToolOutcome> {
     let script = calls.iter().map(|call| wants(&[call])).chain([says("Done")]);
-    let mut world = World::new(script.collect());
+    let mut world = World::new(Way::ByReference, script.collect());
     let start = with_skill(&world);
     prepare(&world);
     world.begin(start);

@@ -82,8 +82,7 @@ impl Runtime {
         let http_tools = http_tool_gate(config, &crossings);
         let models = Arc::new(models(config, &secrets, store.clone(), &catalogue));
         let blobs = open_blobs(&home)?;
-        let tools = Arc::new(http_tools.clone());
-        let in_process = InProcess::new(models, Arc::new(workspaces.clone()), tools, Arc::<FileBlobs>::clone(&blobs));
+        let in_process = in_process(models, &workspaces, &http_tools, &blobs);
         let harness = RuntimeHarness::start(config.harness, store.tenant(), in_process);
         let scheduler = Scheduler::new(committer, harness.reached(), worker_id(&host_id), scheduler_config(config));
         let app = App::new(Parts {
@@ -334,6 +333,16 @@ fn open_blobs(home: &Home) -> Result<Arc<FileBlobs>, Failure> {
     FileBlobs::open(&path)
         .map(Arc::new)
         .map_err(|error| Failure::new(format!("cannot use {}: {error}", path.display())))
+}
+
+fn in_process(
+    models: Arc<Models>,
+    workspaces: &WorkspaceManager,
+    http_tools: &HttpToolGate,
+    blobs: &Arc<FileBlobs>,
+) -> InProcess {
+    let (workspaces, http_tools) = (Arc::new(workspaces.clone()), Arc::new(http_tools.clone()));
+    InProcess::new(models, workspaces, http_tools, Arc::<FileBlobs>::clone(blobs))
 }
 
 fn http_tool_gate(config: &Config, crossings: &Arc<StoreCrossings>) -> HttpToolGate {

@@ -2,7 +2,7 @@
 //! stored. The exceptions have a reason each.
 
 use nylorun_store::all_sql;
-use nylorun_store::db::Statement;
+use nylorun_store::db::{Dialect, Statement};
 use nylorun_store::params;
 
 use crate::db_support::{TestDb, client, postgres, sqlite};
@@ -20,6 +20,12 @@ const WHOLE: &[(&str, &str)] = &[
         "SELECT key, session_id, environment_id, backend, image, state, created_at, updated_at FROM workspaces ORDER",
         "the sweep's look at all workspaces, once a minute at most",
     ),
+    (
+        "SELECT scope, scope_id, period, limit_nano_usd, limit_tokens FROM model_budgets",
+        "at most 100, when they changed",
+    ),
+    ("DELETE FROM model_budgets", "at most 100, when the operator replaces them"),
+    ("DELETE FROM tool_crossings WHERE NOT EXISTS", "a reset of the tenant asks it, no turn"),
     ("SELECT DISTINCT session_id FROM wakes", "the outbox: only sessions that are to be advanced"),
     ("SELECT id FROM sessions WHERE status IN ('runnable', 'running')", "a partial index: only sessions with a turn"),
 ];
@@ -52,7 +58,7 @@ async fn on_sqlite_every_statement_searches() {
     let test = sqlite().await;
     fill(&test).await;
     let mut whole = Vec::new();
-    for sql in all_sql() {
+    for sql in all_sql(Dialect::Sqlite) {
         let explain: &'static str = Box::leak(format!("EXPLAIN QUERY PLAN {sql}").into_boxed_str());
         let count = explain.split('$').skip(1).filter_map(number).max().unwrap_or(0);
         let plan = test.db.query(explain, vec![None::<i64>.into(); count]).await.unwrap();
@@ -82,7 +88,7 @@ async fn on_postgres_every_statement_searches() {
     // A table without rows is read whole whatever its indexes are: that it can be avoided is what matters.
     client.batch_execute("ANALYZE; SET enable_seqscan = off; SET plan_cache_mode = force_generic_plan").await.unwrap();
     let mut whole = Vec::new();
-    for (at, sql) in all_sql().into_iter().enumerate() {
+    for (at, sql) in all_sql(Dialect::Postgres).into_iter().enumerate() {
         client.batch_execute(&format!("PREPARE s{at} AS {sql}")).await.unwrap();
         let count = sql.split('$').skip(1).filter_map(number).max().unwrap_or(0);
         let nulls = vec!["NULL"; count].join(", ");
