@@ -207,3 +207,18 @@ test('api 1.9: an idempotency key has 1 to 256 characters', async () => {
     for (const key of ['k', 'x'.repeat(256), '😀'.repeat(128)]) done(await send(key));
     for (const key of ['', 'x'.repeat(257), '😀'.repeat(129)]) refused(await send(key), 400, 'request_rejected');
 });
+
+test('decisions, Content is kept as written: a NUL in a tool call or its name holds up no turn', async () => {
+    const session = await newSession(world.app, { sandbox: {} });
+    const calls = [
+        { name: 'bash', input: { command: 'printf a\0b' } },
+        { name: 'write', input: { path: 'a\0b', content: 'x' } },
+        { name: 're\0ad', input: { path: 'a' } },
+    ];
+    const events = await turn(world.app, session, [{ tools: calls }, { text: 'end' }]);
+    assert.equal(events.at(-1).payload.output, 'end');
+    const asked = events.find((event) => event.type === 'message.assistant').payload.toolCalls;
+    assert.deepEqual(asked.map((call: any) => [call.name, call.input]), calls.map(({ name, input }) => [name, input]));
+    const answer = await world.app.post(`/v1/sessions/${session}/sandbox/write`, { path: 'a\0b', content: 'x' });
+    assert.equal(done(answer).kind, 'failed');
+});

@@ -14,6 +14,7 @@ mod key;
 mod model;
 mod queue;
 mod reset;
+mod retention;
 mod session;
 mod session_list;
 mod tenant;
@@ -33,6 +34,7 @@ use nylorun_wire::model::CatalogueProvider;
 
 use access::KeyWatches;
 use reset::Resets;
+use retention::Round;
 
 pub use error::Error;
 pub use event::{Follower, Frame, HistoryPage};
@@ -87,13 +89,20 @@ struct Inner {
     committer: Committer,
     key_watches: KeyWatches,
     resets: Resets,
+    round: Round,
 }
 
 impl App {
     /// The use cases over these parts.
     pub fn new(parts: Parts) -> Self {
         let committer = Committer::new(parts.store.clone(), parts.live.clone());
-        Self(Arc::new(Inner { parts, committer, key_watches: KeyWatches::default(), resets: Resets::default() }))
+        Self(Arc::new(Inner {
+            parts,
+            committer,
+            key_watches: KeyWatches::default(),
+            resets: Resets::default(),
+            round: Round::default(),
+        }))
     }
 
     /// The tenant.
@@ -116,6 +125,10 @@ impl App {
 
     fn committer(&self) -> &Committer {
         &self.0.committer
+    }
+
+    fn round(&self) -> &Round {
+        &self.0.round
     }
 
     fn resets(&self) -> &Resets {

@@ -186,7 +186,10 @@ impl Http {
     /// The base URL with path segments, each percent-encoded: an id may hold `/`.
     fn url(&self, segments: &[&str]) -> Result<Url, Error> {
         // Every URL parser reads these two as steps, even percent-encoded, so they cannot travel as ids.
-        if let Some(id) = segments.iter().find(|segment| matches!(**segment, "" | "." | "..")) {
+        // And they drop some control characters, which no id has.
+        let cannot_travel =
+            |segment: &&&str| matches!(**segment, "" | "." | "..") || segment.contains(char::is_control);
+        if let Some(id) = segments.iter().find(cannot_travel) {
             return Err(Error::InvalidId((*id).to_owned()));
         }
         let mut url = self.base.clone();
@@ -284,7 +287,7 @@ mod tests {
 
     #[test]
     fn ids_that_urls_cannot_carry_are_refused() {
-        for id in ["", ".", ".."] {
+        for id in ["", ".", "..", "a\nb", "\ta", "a\u{7f}"] {
             assert!(matches!(http("http://h").url(&["v1", id]), Err(Error::InvalidId(_))), "{id:?}");
         }
     }

@@ -40,5 +40,7 @@ pub use session::{
     SessionSummary, SessionView, UncertainEffect,
 };
 pub use sse::{FrameTooLarge, MAX_FRAME_CHARS};
-pub use tenant::{ActiveWork, Counts, KeyPut, KeyView, ResetScope, Seed, SeedAnswer, TenantClient, TenantStatus};
+pub use tenant::{
+    ActiveWork, Counts, KeyPut, KeyView, ResetScope, Retention, Seed, SeedAnswer, TenantClient, TenantStatus,
+};
 pub use usage::{Budget, ModelCall, ModelCallExport, ModelCallPage, SessionUsage, TenantUsage, UsageQuery};

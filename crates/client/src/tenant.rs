@@ -126,6 +126,15 @@ pub struct KeyPut {
     pub rotated: bool,
 }
 
+/// How long idle sessions and old events are kept: durations such as `90d`; without one, for ever.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Retention {
+    /// A session goes when nothing happened in it for so long.
+    pub sessions: Option<String>,
+    /// An event goes when it is so old; its session stays.
+    pub events: Option<String>,
+}
+
 impl TenantClient {
     /// A client for the server at `base_url`, which calls with a management key. Nothing is sent yet.
     ///
@@ -261,6 +270,24 @@ impl TenantClient {
     pub async fn export_model_calls(&self, after: Option<&str>, limit: Option<u16>) -> Result<ModelCallExport, Error> {
         let call = Call::get(&["v1", "tenant", "calls", "model"]).query("after", after);
         self.http.json(&call.query("limit", limit.map(|limit| limit.to_string()))).await
+    }
+
+    /// How long idle sessions and old events are kept: `GET /v1/tenant/retention`.
+    ///
+    /// # Errors
+    /// As every request: [`Error`].
+    pub async fn retention(&self) -> Result<Retention, Error> {
+        self.http.json(&Call::get(&["v1", "tenant", "retention"])).await
+    }
+
+    /// Sets how long they are kept: `PUT /v1/tenant/retention`. Removing begins some seconds later.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] with every time that is no duration ([`crate::Refusal::problems`]).
+    pub async fn set_retention(&self, retention: &Retention) -> Result<Retention, Error> {
+        let Retention { sessions, events } = retention;
+        let body = json!({"requestId": request_id()?, "sessions": sessions, "events": events});
+        self.http.json(&Call::put(&["v1", "tenant", "retention"], body)).await
     }
 
     /// All budgets: `GET /v1/tenant/budgets`.

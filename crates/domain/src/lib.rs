@@ -20,6 +20,7 @@ pub mod json;
 pub mod manifest;
 pub mod model;
 pub mod queue;
+pub mod retention;
 pub mod sandbox;
 pub mod segment;
 pub mod session;

@@ -6,6 +6,7 @@ use nylorun_domain::time::Millis;
 use nylorun_domain::tool::WorkspaceTool;
 
 use crate::db::{DbError, Row, Statement};
+use crate::rows::plain;
 use crate::session::unknown_word;
 use crate::{Store, StoreError, params};
 
@@ -40,7 +41,7 @@ pub(crate) fn apply(session: &SessionId, change: &DirectCallChange) -> Statement
                 session.as_str(),
                 call.id.as_str(),
                 call.tool.as_str(),
-                call.subject.as_deref(),
+                plain(call.subject.as_deref()),
                 call.worker.as_str(),
                 call.began_at.0,
             ];

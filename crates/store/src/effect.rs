@@ -7,7 +7,7 @@ use nylorun_domain::json::parse;
 use nylorun_wire::outcome;
 
 use crate::db::{Row, Statement, Val};
-use crate::rows::{insert_rows, values_sql};
+use crate::rows::{insert_rows, plain, values_sql};
 use crate::session::unknown_word;
 use crate::{Store, StoreError, crossing, params};
 
@@ -81,7 +81,7 @@ fn statements(session: &SessionId, change: &EffectChange) -> Vec<Statement> {
             vec![Statement::any(COMPLETE, params![outcome, session.as_str(), id.as_str()])]
         }
         EffectChange::Uncertain { id, error } => {
-            vec![Statement::any(UNCERTAIN, params![error.as_str(), session.as_str(), id.as_str()])]
+            vec![Statement::any(UNCERTAIN, params![plain(Some(error)), session.as_str(), id.as_str()])]
         }
         EffectChange::Cancel { id } => vec![Statement::any(CANCEL, params![session.as_str(), id.as_str()])],
         EffectChange::SlimTurn { turn_id } => {
@@ -103,14 +103,14 @@ fn insert_params(row: &EffectRow) -> Vec<Val> {
         row.kind.as_str(),
         row.invocation_id.as_str(),
         tool.map(|tool| tool.call_id.as_str()),
-        tool.map(|tool| tool.name.as_str()),
+        plain(tool.map(|tool| tool.name.as_str())),
         tool.map(|tool| tool.capability_id.as_str()),
         tool.map(|tool| tool.runs_at.as_str()),
-        tool.and_then(|tool| tool.subject.as_deref()),
+        plain(tool.and_then(|tool| tool.subject.as_deref())),
         row.request_hash.as_str(),
         row.status.as_str(),
         row.outcome.as_ref().map(|outcome| outcome::to_value(outcome).to_json().as_str().to_owned()),
-        row.error.as_deref(),
+        plain(row.error.as_deref()),
     ]
 }
 

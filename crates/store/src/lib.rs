@@ -16,6 +16,7 @@ mod effect;
 mod event;
 mod queue;
 mod reset;
+mod retention;
 mod rows;
 mod session;
 mod session_list;
@@ -38,6 +39,7 @@ pub use crossing::{CrossingRow, TURN_NOT_HELD};
 pub use db::{Counts, Db, DbError, OpenError, WriteError};
 pub use event::StoredEvent;
 pub use migrate::schema_version;
+pub use retention::{AgedSession, Removal};
 pub use session::STALE_SESSION;
 pub use session_list::{Effects, ListedSession, SessionFilter, SessionPage, SessionPlace};
 pub use tenant::{NO_PROVIDER, NewTenant, PrincipalRow, ProviderRow, SealedColumns, TENANT_CREATED_AT, TENANT_NAME};
@@ -90,6 +92,7 @@ pub fn all_sql(dialect: Dialect) -> Vec<String> {
         event::SQL,
         queue::SQL,
         reset::SQL,
+        retention::SQL,
         session::SQL,
         session_list::SQL,
         tenant::SQL,

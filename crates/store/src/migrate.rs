@@ -70,6 +70,12 @@ const MIGRATIONS: &[Migration] = &[
         sqlite: include_str!("../migrations/sqlite/0008_tenant_writes.sql"),
         postgres: include_str!("../migrations/postgres/0008_tenant_writes.sql"),
     },
+    Migration {
+        version: 9,
+        name: "retention",
+        sqlite: include_str!("../migrations/sqlite/0009_retention.sql"),
+        postgres: include_str!("../migrations/postgres/0009_retention.sql"),
+    },
 ];
 
 /// The newest schema version that this build knows.

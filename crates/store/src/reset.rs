@@ -34,6 +34,11 @@ pub(crate) const SQL: &[&str] = &[
     DELETE_CROSSINGS,
 ];
 
+/// What removes all that belongs to a session, its row aside.
+pub(crate) fn delete_what_belongs_to(id: &SessionId) -> impl Iterator<Item = Statement> {
+    DELETE[1..].iter().map(|sql| Statement::any(*sql, params![id.as_str()]))
+}
+
 impl Store {
     /// Removes a session whole, in one transaction: its row, record, journal, commands and outbox. One that is not
     /// there is fine. Whoever decided a change of it finds its row gone.

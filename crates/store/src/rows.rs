@@ -4,6 +4,12 @@ use std::borrow::Cow;
 
 use crate::db::{Statement, Val};
 
+/// What a model, a provider or a person said, for a column of plain text: neither database keeps a NUL in one. Where it
+/// has to come back as it was, it stands in a JSON document, escaped.
+pub(crate) fn plain(text: Option<&str>) -> Val {
+    Val::from(text.map(|text| text.replace('\0', "\u{FFFD}")))
+}
+
 /// Most rows of one statement: SQLite and PostgreSQL both bind at most 32,767 parameters.
 const MAX_PARAMS: usize = 30_000;
 

@@ -11,6 +11,7 @@ use nylorun_domain::time::Millis;
 use nylorun_domain::workspace::WorkspaceSpec;
 
 use crate::db::{DbError, Dialect, Guard, Row, Statement, Val};
+use crate::rows::plain;
 use crate::{
     Store, StoreError, StoredEvent, WriteError, agent, checkpoint, command, direct_call, effect, event, params, queue,
     usage, wake, workspace,
@@ -132,7 +133,7 @@ fn insert_params(session: &Session) -> Vec<Val> {
         session.head,
         session.rev,
         session.last_event_at.map(|at| at.0),
-        session.error.as_deref(),
+        plain(session.error.as_deref()),
         session.history_snapshot,
         session.queued,
         session.steers,
@@ -154,7 +155,7 @@ fn update_params(change: &SessionChange) -> Vec<Val> {
         session.head,
         session.rev,
         session.last_event_at.map(|at| at.0),
-        session.error.as_deref(),
+        plain(session.error.as_deref()),
         session.vault_ids.as_str(),
         session.credential_selections.as_str(),
         session.history_snapshot,

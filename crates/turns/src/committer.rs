@@ -3,7 +3,8 @@
 use nylorun_domain::change::SessionChange;
 use nylorun_domain::id::SessionId;
 use nylorun_domain::session::Session;
-use nylorun_store::{STALE_SESSION, Store, StoreError, WriteError};
+use nylorun_domain::time::Millis;
+use nylorun_store::{Removal, STALE_SESSION, Store, StoreError, WriteError};
 
 use crate::live::Live;
 use crate::log;
@@ -118,6 +119,15 @@ impl Committer {
         self.store.session_delete(id).await?;
         self.live.end(id);
         Ok(())
+    }
+
+    /// Removes a session that is at rest and in which nothing happened since `cutoff`, and ends what observes it.
+    pub async fn expire(&self, id: &SessionId, cutoff: Millis) -> Result<Removal, WriteError> {
+        let removal = self.store.session_expire(id, cutoff).await?;
+        if removal == Removal::Removed {
+            self.live.end(id);
+        }
+        Ok(removal)
     }
 
     /// Decides and commits until the decision meets the row that it was made on. `decide` answers `None` to leave it.

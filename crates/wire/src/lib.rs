@@ -24,6 +24,7 @@ pub mod names;
 pub mod outcome;
 pub mod protocol;
 pub mod raw;
+pub mod retention;
 pub mod schema;
 pub mod session;
 pub mod stream;

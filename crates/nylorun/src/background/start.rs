@@ -1,8 +1,8 @@
 //! `nylorun start`: runs `nylorun serve` apart from the terminal, waits until it is ready, and links the project to it.
 
 use std::fs;
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::net::SocketAddr;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -67,7 +67,9 @@ fn server_of_another(home: &Home) -> Result<Option<HostFile>, Failure> {
     loop {
         let pid = match home.occupant()? {
             Occupant::Nobody => return Ok(None),
-            Occupant::Server(host) => return Ok(Some(host)),
+            Occupant::Server(host) if is_answering(&host) => return Ok(Some(host)),
+            // It starts, or it was just killed and still holds the directory.
+            Occupant::Server(HostFile { pid, .. }) => Some(pid),
             Occupant::Busy { pid } => pid,
         };
         if begun.elapsed() > PATIENCE {
@@ -78,6 +80,20 @@ fn server_of_another(home: &Home) -> Result<Option<HostFile>, Failure> {
         }
         std::thread::sleep(LOOK_EVERY);
     }
+}
+
+/// Whether the server answers on its address.
+fn is_answering(host: &HostFile) -> bool {
+    let answer = || -> std::io::Result<bool> {
+        let mut stream = TcpStream::connect((host.host.as_str(), host.port))?;
+        stream.set_read_timeout(Some(LONG))?;
+        let authority = host.url.trim_start_matches("http://");
+        write!(stream, "GET /health HTTP/1.1\r\nHost: {authority}\r\nConnection: close\r\n\r\n")?;
+        let mut status = [0; 12];
+        stream.read_exact(&mut status)?;
+        Ok(status == *b"HTTP/1.1 200")
+    };
+    answer().unwrap_or(false)
 }
 
 fn spawn_and_wait(home: &Home, listen: Option<SocketAddr>) -> Result<(HostFile, bool), Failure> {

@@ -19,6 +19,7 @@ mod model;
 mod output;
 mod project;
 mod reset;
+mod retention;
 mod secrets;
 mod session;
 pub(crate) mod show;
@@ -117,6 +118,12 @@ Examples:
 
 What was spent: `nylorun usage`.";
 
+const RETENTION_EXAMPLES: &str = "\
+Examples:
+  nylorun retention show
+  nylorun retention set --sessions 90d --events 30d
+  nylorun retention set --events off";
+
 const SECRETS_EXAMPLES: &str = "\
 Examples:
   nylorun secrets list
@@ -149,6 +156,9 @@ pub(crate) enum ClientCommand {
     Secrets(secrets::SecretsCommand),
     /// Remove sessions, workspaces or both
     Reset(reset::ResetArgs),
+    /// Say and set how long idle sessions and old events are kept
+    #[command(subcommand, after_help = RETENTION_EXAMPLES)]
+    Retention(retention::RetentionCommand),
     /// Say whether the server runs, and what is in it
     Status(status::StatusArgs),
     /// Look for what is missing, and say what to do
@@ -175,6 +185,7 @@ pub(crate) fn run(command: ClientCommand) -> Result<(), Failure> {
             ClientCommand::Budget(command) => budget::run(command).await,
             ClientCommand::Secrets(command) => secrets::run(command).await,
             ClientCommand::Reset(args) => reset::run(args).await,
+            ClientCommand::Retention(command) => retention::run(command).await,
             ClientCommand::Status(args) => status::run(args).await,
             ClientCommand::Doctor(args) => doctor::run(args).await,
             ClientCommand::Completions(args) => completions::run(args),

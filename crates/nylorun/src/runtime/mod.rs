@@ -2,6 +2,7 @@
 
 mod harness;
 mod keys;
+mod sweeps;
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -11,19 +12,17 @@ use std::time::{Duration, Instant};
 use nylorun_app::{App, Host, Parts};
 use nylorun_blobs::FileBlobs;
 use nylorun_domain::id::{TenantId, WorkerId};
-use nylorun_domain::time::Millis;
 use nylorun_gates::catalogue::Catalogue;
 use nylorun_gates::outbound::Outbound;
 use nylorun_gates::{CallSettings, HttpToolGate, Models};
 use nylorun_harness::InProcess;
 use nylorun_keys::model::ModelSecrets;
-use nylorun_ports::BoxFuture;
 use nylorun_server::{Limits, ServerConfig, Stage, StageHandle, Stages, loopback_hosts, serve, stages};
 use nylorun_store::db::{DatabaseUrl, DbOptions, HomeLock, OlderSchema, WorkerLock};
 use nylorun_store::{Db, NewTenant, Store};
 use nylorun_turns::{
-    Committer, Live, Maintenance, Scheduler, SchedulerConfig, StoreBudgets, StoreCrossings, StoreWorkspaceLog,
-    fresh_key, now, run_sweeps, ulid,
+    Committer, Live, Scheduler, SchedulerConfig, StoreBudgets, StoreCrossings, StoreWorkspaceLog, fresh_key, now,
+    run_sweeps, ulid,
 };
 use nylorun_wire::model::CatalogueProvider;
 use nylorun_workspace::{Lifetime, ManagerConfig, Preference, ShellCommand, WorkspaceManager};
@@ -99,10 +98,10 @@ impl Runtime {
         });
 
         let (stage, stages) = stages();
+        let maintenance = sweeps::maintenance(&workspaces, crossings, &app);
         let server = spawn_server(listener, app, server_config(config, address.port()), stages);
         let worker_lock = hold_worker_lock(&db, &scheduler).await?;
         let liveness = tokio::spawn(stay_alive(Arc::clone(&db), scheduler.clone(), worker_lock));
-        let maintenance: Vec<Arc<dyn Maintenance>> = vec![Arc::new(WorkspaceSweep(workspaces.clone())), crossings];
         let sweeps = tokio::spawn(run_sweeps(scheduler.clone(), maintenance));
 
         let url = format!("http://{address}");
@@ -381,17 +380,4 @@ fn catalogue_of(catalogue: &Catalogue) -> Vec<CatalogueProvider> {
         models: provider.models.iter().map(|model| (model.id.clone(), model.name.clone())).collect(),
     });
     providers.collect()
-}
-
-/// The workspaces' housekeeping: idle stops, what a restart left behind, what has no owner any more.
-struct WorkspaceSweep(WorkspaceManager);
-
-impl Maintenance for WorkspaceSweep {
-    fn sweep(&self, now: Millis) -> BoxFuture<'_, ()> {
-        Box::pin(async move {
-            self.0.after_restart().await;
-            self.0.reconcile().await;
-            self.0.stop_idle(now).await;
-        })
-    }
 }

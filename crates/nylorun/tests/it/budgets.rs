@@ -34,12 +34,6 @@ fn budget(scope: &str, period: Option<&str>) -> Budget {
     Budget { scope: scope.to_owned(), id: None, period: period.map(str::to_owned), limit_usd: None, limit_tokens: None }
 }
 
-async fn databases(name: &str) -> Vec<Database> {
-    let mut databases = vec![Database::Sqlite];
-    databases.extend(database::postgres(name).await);
-    databases
-}
-
 async fn open(server: &Server, id: &str) {
     server.client().open_session(id, &OpenSession::new(drill::AGENT, "me")).await.expect("it can be opened");
 }
@@ -78,7 +72,7 @@ const STOPPED: [&str; 5] = ["command.message", "message.assistant", "tool.comple
 
 #[tokio::test]
 async fn a_turns_budget_stops_it_and_the_ledger_has_only_calls_that_were_made() {
-    for database in databases("nylorun_turn_budget").await {
+    for database in database::each("nylorun_turn_budget").await {
         let home = tempfile::tempdir().expect("a folder can be made");
         let server = database.setup(Setup::new(home.path())).start();
         drill::prepare(&server).await.expect("it can be prepared");
@@ -104,7 +98,7 @@ async fn a_turns_budget_stops_it_and_the_ledger_has_only_calls_that_were_made() 
 
 #[tokio::test]
 async fn a_tenants_and_an_agents_budget_refuse_all_that_comes_later() {
-    for database in databases("nylorun_tenant_budget").await {
+    for database in database::each("nylorun_tenant_budget").await {
         let home = tempfile::tempdir().expect("a folder can be made");
         let server = database.setup(Setup::new(home.path())).start();
         drill::prepare(&server).await.expect("it can be prepared");
@@ -155,7 +149,7 @@ async fn budgets_that_one_process_sets_hold_for_the_next_call_of_another() {
 
 #[tokio::test]
 async fn a_call_that_a_cancel_cut_off_is_in_the_ledger_with_what_is_known() {
-    for database in databases("nylorun_cut_off").await {
+    for database in database::each("nylorun_cut_off").await {
         let home = tempfile::tempdir().expect("a folder can be made");
         let server = database.setup(Setup::new(home.path())).start();
         drill::prepare(&server).await.expect("it can be prepared");
@@ -382,7 +376,7 @@ const COST_NANO_USD: i64 = 12_000 + 35_000 + 300 + 5_000;
 
 #[tokio::test]
 async fn money_is_counted_and_the_call_after_the_limit_is_not_made() {
-    for database in databases("nylorun_money").await {
+    for database in database::each("nylorun_money").await {
         let priced = Priced::new(&database).await;
         priced.stub.always(|_| messages::text(&["hi"]));
         // Two calls fit, and a third begins before the limit is reached.
@@ -409,7 +403,7 @@ async fn money_is_counted_and_the_call_after_the_limit_is_not_made() {
 
 #[tokio::test]
 async fn calls_in_flight_count_with_what_a_call_cost_so_far() {
-    for database in databases("nylorun_in_flight").await {
+    for database in database::each("nylorun_in_flight").await {
         let priced = Priced::new(&database).await;
         priced.stub.always(|_| messages::text(&["hi"]));
         priced.budgets(r#"[{"scope":"turn","limitUsd":0.00012}]"#).await;
@@ -428,7 +422,7 @@ async fn calls_in_flight_count_with_what_a_call_cost_so_far() {
 
 #[tokio::test]
 async fn what_others_spent_meanwhile_is_counted_however_much_it_is() {
-    for database in databases("nylorun_far_behind").await {
+    for database in database::each("nylorun_far_behind").await {
         let priced = Priced::new(&database).await;
         priced.stub.always(|_| messages::text(&["hi"]));
         priced.budgets(r#"[{"scope":"tenant","period":"month","limitTokens":30000}]"#).await;

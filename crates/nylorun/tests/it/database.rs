@@ -20,6 +20,13 @@ impl Database {
     }
 }
 
+/// Both, as far as they are given.
+pub(crate) async fn each(name: &str) -> Vec<Database> {
+    let mut databases = vec![Database::Sqlite];
+    databases.extend(postgres(name).await);
+    databases
+}
+
 /// A fresh database on PostgreSQL, or `None` where no server is given.
 pub(crate) async fn postgres(name: &str) -> Option<Database> {
     let Some(url) = std::env::var("NYLORUN_TEST_POSTGRES_URL").ok().filter(|url| !url.is_empty()) else {

@@ -29,6 +29,7 @@ mod orders;
 mod queue;
 mod raw;
 mod reset;
+mod retention;
 mod scripts;
 mod server;
 mod skills;

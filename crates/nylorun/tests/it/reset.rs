@@ -9,15 +9,9 @@ use nylorun_client::{
 use serde_json::json;
 
 use crate::cli::{nylorun_with, ok};
-use crate::database::{self, Database};
+use crate::database;
 use crate::drill;
 use crate::server::{Server, Setup};
-
-async fn databases(name: &str) -> Vec<Database> {
-    let mut databases = vec![Database::Sqlite];
-    databases.extend(database::postgres(name).await);
-    databases
-}
 
 async fn open(client: &Client, id: &str) {
     let environment = Some(Environment::Inline(InlineEnvironment::default()));
@@ -68,7 +62,7 @@ async fn session_ids(server: &Server) -> Vec<String> {
 
 #[tokio::test]
 async fn sessions_go_with_their_files_and_begin_again_at_nothing() {
-    for database in databases("nylorun_reset").await {
+    for database in database::each("nylorun_reset").await {
         let home = tempfile::tempdir().expect("a folder can be made");
         let setup = database.setup(Setup::new(home.path()));
         let server = setup.start();
@@ -101,7 +95,7 @@ async fn sessions_go_with_their_files_and_begin_again_at_nothing() {
 
 #[tokio::test]
 async fn workspaces_go_alone_and_turns_that_run_are_cancelled() {
-    for database in databases("nylorun_reset_sandboxes").await {
+    for database in database::each("nylorun_reset_sandboxes").await {
         let home = tempfile::tempdir().expect("a folder can be made");
         let setup = database.setup(Setup::new(home.path()));
         let server = setup.start();
@@ -131,7 +125,7 @@ async fn workspaces_go_alone_and_turns_that_run_are_cancelled() {
 #[tokio::test]
 async fn a_reset_that_was_killed_leaves_whole_sessions_and_is_repeated() {
     const SESSIONS: usize = 150;
-    for database in databases("nylorun_reset_killed").await {
+    for database in database::each("nylorun_reset_killed").await {
         let home = tempfile::tempdir().expect("a folder can be made");
         let setup = database.setup(Setup::new(home.path()));
         let mut server = setup.start();

@@ -1,6 +1,7 @@
 //! What a route is, and how a request finds its own.
 
 mod parts;
+mod retention;
 mod table;
 mod usage;
 

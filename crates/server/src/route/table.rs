@@ -8,7 +8,7 @@ use super::parts::{
     AFTER, AGENTS, AGENTS_WRITE, BAD_PAGE_CURSOR, BUSY, MANAGEMENT, NEVER, NO_SESSION, OTHER_PAGE_CURSOR, PAGED,
     RUNTIME, rejected,
 };
-use super::{AnswerKind, Audience, BodyKind, QueryParam, Refusal, Route, Scope, Verb, Work, usage};
+use super::{AnswerKind, Audience, BodyKind, QueryParam, Refusal, Route, Scope, Verb, Work, retention, usage};
 use crate::handler::{agent, effect, file, history, key, me, model, session, session_list, tenant, workspace};
 use crate::request::MAX_LIMIT;
 
@@ -394,4 +394,6 @@ pub const ROUTES: &[Route] = &[
     usage::BUDGETS,
     usage::PUT_BUDGETS,
     usage::EXPORT,
+    retention::VIEW,
+    retention::PUT,
 ];

@@ -160,6 +160,15 @@ impl Db {
         result
     }
 
+    /// Gives some of the space of what was removed back to the file system: 2,000 pages a call. PostgreSQL does so by
+    /// itself (autovacuum).
+    pub async fn shrink(&self) -> Result<(), DbError> {
+        match &self.engine {
+            Engine::Sqlite(sqlite) => sqlite.shrink().await,
+            Engine::Postgres(_) => Ok(()),
+        }
+    }
+
     /// What was written since the database was opened.
     pub fn counts(&self) -> Counts {
         self.counters.snapshot()

@@ -18,5 +18,6 @@ mod db_support;
 mod db_write;
 mod plans;
 mod reset;
+mod retention;
 mod session_list;
 mod usage;

@@ -241,6 +241,10 @@ pub const USAGE_SCOPE: Schema = Schema::Words(&["tenant", "agent", "turn"]);
 /// Of which time.
 pub const USAGE_PERIOD: Schema = Schema::Words(&["day", "month", "total"]);
 
+/// How long what is kept.
+pub const RETENTION: Schema =
+    Schema::Object(&open(&[required("sessions", NULLABLE_TEXT), required("events", NULLABLE_TEXT)]));
+
 /// The budgets (api 3.2).
 pub const BUDGETS: Schema = Schema::Object(&open(&[required("budgets", list_of(&BUDGET))]));
 

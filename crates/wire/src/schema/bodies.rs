@@ -174,6 +174,13 @@ pub(super) const PERIOD: Schema = Schema::Words(&["day", "month"]);
 pub(super) const LIMIT_USD: Member = optional("limitUsd", Schema::Number(Least::AboveZero));
 pub(super) const LIMIT_TOKENS: Member = optional("limitTokens", Schema::Integer { min: 1, max: MAX_SAFE });
 
+/// `PUT /v1/tenant/retention`
+pub const PUT_RETENTION: Schema = Schema::Object(&strict(&[
+    optional("requestId", ID),
+    optional("sessions", Schema::Nullable(&DURATION)),
+    optional("events", Schema::Nullable(&DURATION)),
+]));
+
 /// `PUT /v1/tenant/config/seed`
 pub const SEED: Schema = Schema::Object(&strict(&[
     required("requestId", ID),
@@ -247,9 +254,12 @@ mod tests {
     use nylorun_domain::json::Json;
 
     use super::super::{bad_samples, sample};
-    use super::{COMMAND, OPEN_SESSION, PUT_BUDGETS, PUT_MODEL, RESET, SAVE_AGENT, SEED, SELECT_MODEL, SETTLE, Schema};
+    use super::{
+        COMMAND, OPEN_SESSION, PUT_BUDGETS, PUT_MODEL, PUT_RETENTION, RESET, SAVE_AGENT, SEED, SELECT_MODEL, SETTLE,
+        Schema,
+    };
 
-    const ALL: [(&str, Schema); 9] = [
+    const ALL: [(&str, Schema); 10] = [
         ("SAVE_AGENT", SAVE_AGENT),
         ("OPEN_SESSION", OPEN_SESSION),
         ("COMMAND", COMMAND),
@@ -258,6 +268,7 @@ mod tests {
         ("SELECT_MODEL", SELECT_MODEL),
         ("SEED", SEED),
         ("PUT_BUDGETS", PUT_BUDGETS),
+        ("PUT_RETENTION", PUT_RETENTION),
         ("RESET", RESET),
     ];
 

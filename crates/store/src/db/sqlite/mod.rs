@@ -56,6 +56,12 @@ impl Sqlite {
         answer.await.unwrap_or(Err(WriteError::Db(DbError::Closed)))
     }
 
+    pub(super) async fn shrink(&self) -> Result<(), DbError> {
+        let (reply, answer) = oneshot::channel();
+        self.writer.send(WriteJob::Shrink { reply }).map_err(|_| DbError::Closed)?;
+        answer.await.unwrap_or(Err(DbError::Closed))
+    }
+
     pub(super) async fn prepare(&self, sql: &str) -> Result<Prepared, DbError> {
         let (reply, answer) = oneshot::channel();
         self.readers.push(ReadJob::Prepare { sql: sql.to_owned(), reply }).map_err(|_| DbError::Closed)?;

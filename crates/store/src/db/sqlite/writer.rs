@@ -18,6 +18,8 @@ const GROUP_LIMIT: usize = 256;
 pub(super) enum WriteJob {
     /// Apply these statements as one.
     Write { statements: Vec<Statement>, reply: Reply },
+    /// Give free pages back to the file system.
+    Shrink { reply: oneshot::Sender<Result<(), DbError>> },
     /// Finish and end.
     Close,
 }
@@ -32,32 +34,62 @@ struct Member {
 
 /// Serves until it is closed or nobody can ask any more, then folds the log into the file.
 pub(super) fn run(connection: Connection, jobs: &Receiver<WriteJob>, counters: &Counters) {
-    let mut open = true;
-    while open {
-        let Some((group, more)) = next_group(jobs) else { break };
-        open = more;
-        let results = apply_group(&connection, &group, counters);
-        for (member, result) in group.into_iter().zip(results) {
-            // The write stands whether or not its caller still listens.
-            let _ = member.reply.send(result);
+    loop {
+        let Some((group, then)) = next_group(jobs) else { break };
+        if !group.is_empty() {
+            let results = apply_group(&connection, &group, counters);
+            for (member, result) in group.into_iter().zip(results) {
+                // The write stands whether or not its caller still listens.
+                let _ = member.reply.send(result);
+            }
+        }
+        match then {
+            Then::GoOn => {}
+            Then::Shrink(reply) => {
+                let _ = reply.send(shrink(&connection));
+            }
+            Then::End => break,
         }
     }
     // If another process is reading, the log stays and is folded in later: nothing is lost.
     let _ = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
 }
 
-/// Waits for one write and takes what else is there; false with it when the writer was told to end.
-fn next_group(jobs: &Receiver<WriteJob>) -> Option<(Vec<Member>, bool)> {
+/// What the writer does after a group.
+enum Then {
+    GoOn,
+    Shrink(oneshot::Sender<Result<(), DbError>>),
+    End,
+}
+
+/// Most free pages that are given back at once: some milliseconds of work, so that no write waits for long.
+const SHRINK_PAGES: u32 = 2_000;
+
+/// Cuts free pages off the file, and the file itself once the log is folded into it.
+fn shrink(connection: &Connection) -> Result<(), DbError> {
+    let sql = format!("PRAGMA incremental_vacuum({SHRINK_PAGES})");
+    let failed = |error: rusqlite::Error| execute::failure(&sql, &error);
+    // The pragma frees one page a step.
+    let mut statement = connection.prepare(&sql).map_err(failed)?;
+    let mut rows = statement.raw_query();
+    while rows.next().map_err(failed)?.is_some() {}
+    let passive = "PRAGMA wal_checkpoint(PASSIVE)";
+    connection.query_row(passive, [], |_| Ok(())).map_err(|error| execute::failure(passive, &error))
+}
+
+/// Waits for one job and takes the writes that are there with it.
+fn next_group(jobs: &Receiver<WriteJob>) -> Option<(Vec<Member>, Then)> {
     let mut group = Vec::new();
     let mut job = jobs.recv().ok();
     while let Some(next) = job {
         match next {
             WriteJob::Write { statements, reply } => group.push(Member { statements, reply }),
-            WriteJob::Close => return Some((group, false)),
+            WriteJob::Shrink { reply } => return Some((group, Then::Shrink(reply))),
+            WriteJob::Close => return Some((group, Then::End)),
         }
         job = if group.len() < GROUP_LIMIT { jobs.try_recv().ok() } else { None };
     }
-    (!group.is_empty()).then_some((group, true))
+    (!group.is_empty()).then_some((group, Then::GoOn))
 }
 
 /// Applies the group in one transaction and gives each member its result.
