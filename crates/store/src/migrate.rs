@@ -172,37 +172,40 @@ pub(crate) async fn postgres(client: &Client, older: OlderSchema) -> Result<(), 
     }
     postgres_batch(client, "SET statement_timeout = 0").await.map_err(opening)?;
     postgres_batch(client, &format!("SELECT pg_advisory_lock({ADVISORY_LOCK})")).await.map_err(opening)?;
-    let mut stepped = Ok(true);
-    while let Ok(true) = stepped {
-        stepped = postgres_step(client).await;
-    }
+    let migrated = postgres_transaction(client).await;
     postgres_batch(client, &format!("SELECT pg_advisory_unlock({ADVISORY_LOCK})")).await.map_err(opening)?;
-    stepped.map(|_| ())
+    migrated
 }
 
-/// Applies the next migration; false when there is none.
-async fn postgres_step(client: &Client) -> Result<bool, OpenError> {
+/// Applies all that is missing, or nothing of it.
+async fn postgres_transaction(client: &Client) -> Result<(), OpenError> {
     postgres_batch(client, "BEGIN").await.map_err(opening)?;
-    let stepped = postgres_step_begun(client).await;
-    let end = match stepped {
-        Ok(_) => "COMMIT",
+    let migrated = postgres_steps(client).await;
+    let end = match migrated {
+        Ok(()) => "COMMIT",
         Err(_) => "ROLLBACK",
     };
     postgres_batch(client, end).await.map_err(opening)?;
-    stepped
+    migrated
 }
 
-async fn postgres_step_begun(client: &Client) -> Result<bool, OpenError> {
+async fn postgres_steps(client: &Client) -> Result<(), OpenError> {
     if !postgres_has_table(client).await.map_err(opening)? {
         postgres_batch(client, CREATE_TABLE).await.map_err(opening)?;
     }
-    let applied = postgres_applied(client).await.map_err(opening)?;
-    let Some(next) = next(MIGRATIONS, &applied, |step| step.postgres)? else { return Ok(false) };
-    let failed = |source| OpenError::Migration { version: next.version, name: next.name, source };
-    postgres_batch(client, next.postgres).await.map_err(failed)?;
-    let row = (next.version, next.name, checksum(next.postgres));
-    let inserted = client.execute(INSERT_APPLIED, &[&row.0, &row.1, &row.2]).await;
-    inserted.map(|_| true).map_err(|error| failed(failure(INSERT_APPLIED, &chain(&error))))
+    let mut applied = postgres_applied(client).await.map_err(opening)?;
+    while let Some(next) = next(MIGRATIONS, &applied, |step| step.postgres)? {
+        let Migration { version, name, .. } = *next;
+        let failed = |source| OpenError::Migration { version, name, source };
+        postgres_batch(client, next.postgres).await.map_err(failed)?;
+        let checksum = checksum(next.postgres);
+        let insert = format!(
+            "INSERT INTO schema_migrations (version, name, checksum) VALUES ({version}, '{name}', '{checksum}')"
+        );
+        postgres_batch(client, &insert).await.map_err(failed)?;
+        applied.push(Applied { version, checksum });
+    }
+    Ok(())
 }
 
 async fn postgres_has_table(client: &Client) -> Result<bool, DbError> {

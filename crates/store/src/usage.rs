@@ -6,7 +6,7 @@ use nylorun_domain::usage::{Completed, Repetition, UsageRow};
 
 use crate::db::{Dialect, Statement, Val};
 use crate::params;
-use crate::rows::{insert_rows_with, values_sql_with};
+use crate::rows::{insert_rows_with, plain, values_sql_with};
 
 const INSERT: &str = "INSERT INTO model_usage (id, effect_id, session_id, turn_id, agent_id, provider, model, \
      outcome, duplicate, reported, \
@@ -67,8 +67,8 @@ fn params_of(row: &UsageRow) -> Vec<Val> {
         row.session_id.as_str(),
         row.turn_id.as_str(),
         row.agent_id.as_str(),
-        row.model.as_ref().map(|model| model.provider.as_str()),
-        row.model.as_ref().map(|model| model.model.as_str()),
+        plain(row.model.as_ref().map(|model| model.provider.as_str())),
+        plain(row.model.as_ref().map(|model| model.model.as_str())),
         outcome_word(row.completed),
         duplicate,
         i64::from(row.usage.is_some()),

@@ -192,7 +192,9 @@ impl Scheduler {
             };
             match advanced {
                 Advanced::Done => {}
-                Advanced::Again => continue,
+                // One that was told to end does not look again: it would be told the same.
+                Advanced::Again if abort.kind().is_none() => continue,
+                Advanced::Again => {}
                 // A round of its own: its deadline and its abort begin anew.
                 Advanced::GoesOn => self.ask_again(session),
                 Advanced::RetryAfter(wait) => {
