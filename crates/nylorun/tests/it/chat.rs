@@ -4,6 +4,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
+use nylorun_client::{CommandKind, Content, OpenSession};
 use serde_json::json;
 
 use crate::server::{Server, Setup};
@@ -140,6 +141,26 @@ async fn a_chat_that_died_takes_its_turn_up_again() {
     assert_eq!(lines[1..], ["One.", "→ bash  sleep 1; echo 1", "✓ bash  1", "Two.", "hello"].map(str::to_owned));
     assert_eq!(code, Some(0));
     drop(server);
+}
+
+#[tokio::test]
+async fn a_message_waits_for_the_turn_that_runs_and_for_those_that_wait() {
+    let home = tempfile::tempdir().expect("a folder can be made");
+    let (_, server) = prepared(home.path()).await;
+    let client = server.client();
+    client.open_session("s", &OpenSession::new("helper", "ann")).await.expect("it can be opened");
+    let slow = |text: &str| Content::Text(json!([{"delayMs": 300}, {"text": text}]).to_string());
+    for kind in [CommandKind::Message(slow("first")), CommandKind::Queue(slow("second"))] {
+        let command = nylorun_client::Command::new(kind).expect("a key can be made");
+        client.session("s").command(&command).await.expect("it is taken");
+    }
+    let chat = Chat::start(home.path(), &["--session", "s", "--message", "third"]);
+    let (lines, code) = chat.end();
+    assert_eq!((lines.last().map(String::as_str), code), (Some("third"), Some(0)), "{lines:?}");
+    let items = client.session("s").history(None, None).await.expect("it has a history").items;
+    let answers = items.iter().filter(|event| event.kind == "message.assistant");
+    let texts: Vec<_> = answers.map(|event| event.payload["text"].clone()).collect();
+    assert_eq!(texts, ["first", "second", "third"]);
 }
 
 #[tokio::test]

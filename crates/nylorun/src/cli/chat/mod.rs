@@ -92,9 +92,9 @@ pub(crate) async fn run(args: ChatArgs) -> Result<(), Failure> {
     let mut turn = Turn::new(session, printer, Interrupts::of_terminal()?, keyboard, when_busy);
     let ended = match (&message, args.when_busy) {
         (Some(message), Some(when_busy)) => turn.run_when_busy(message, when_busy).await?,
-        (Some(message), None) => match attach(&mut turn, &opened).await? {
-            Some(rests @ (Ended::Waits | Ended::Left)) => rests,
-            Some(Ended::Completed | Ended::Otherwise) | None => turn.run(message).await?,
+        (Some(message), None) => match wait_until_free(&mut turn, &client, opened).await? {
+            Some(rests) => rests,
+            None => turn.run(message).await?,
         },
         (None, _) => match attach(&mut turn, &opened).await? {
             Some(Ended::Left) => Ended::Left,
@@ -104,6 +104,18 @@ pub(crate) async fn run(args: ChatArgs) -> Result<(), Failure> {
     match ended {
         Ended::Completed => Ok(()),
         Ended::Otherwise | Ended::Waits | Ended::Left => Err(Failure::told()),
+    }
+}
+
+/// Waits for the turn that runs, and for those of messages that wait already. Answers how the last one ended when it
+/// leaves the session in the way.
+async fn wait_until_free(turn: &mut Turn, client: &Client, mut view: SessionView) -> Result<Option<Ended>, Failure> {
+    loop {
+        match attach(turn, &view).await? {
+            Some(rests @ (Ended::Waits | Ended::Left)) => return Ok(Some(rests)),
+            Some(Ended::Completed | Ended::Otherwise) => view = client.session(&view.id).view().await?,
+            None => return Ok(None),
+        }
     }
 }
 
