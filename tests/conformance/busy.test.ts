@@ -8,6 +8,7 @@ import { newEndpoint } from './support/endpoint.ts';
 import type { Endpoint } from './support/endpoint.ts';
 import { eventsUntil } from './support/sse.ts';
 import {
+    cancel,
     command,
     endsTurn,
     fresh,
@@ -24,7 +25,6 @@ import {
 
 const world = await openWorld();
 
-const cancel = () => ({ type: 'cancel', requestId: fresh('request'), idempotencyKey: fresh('key') });
 const path = (session: string) => `/v1/sessions/${session}`;
 const send = (session: string, body: unknown) => world.app.post(`${path(session)}/commands`, body);
 const view = async (session: string) => done(await world.app.get(path(session)));

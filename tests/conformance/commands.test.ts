@@ -5,6 +5,7 @@ import test from 'node:test';
 import { done, problemPaths, refused } from './support/client.ts';
 import { eventsUntil } from './support/sse.ts';
 import {
+    cancel,
     command,
     endsTurn,
     fresh,
@@ -27,10 +28,6 @@ const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{1
 
 function send(session: string, body: unknown) {
     return world.app.post(`/v1/sessions/${session}/commands`, body);
-}
-
-function cancel(members: object = {}) {
-    return { type: 'cancel', requestId: 'r', idempotencyKey: fresh('cancel'), ...members };
 }
 
 test('api 2.4: an accepted message is answered with its turn, the cursor of its event and the requestId', async () => {

@@ -6,6 +6,7 @@ import { done, refused } from './support/client.ts';
 import { newEndpoint } from './support/endpoint.ts';
 import { eventsUntil } from './support/sse.ts';
 import {
+    cancel,
     command,
     endsTurn,
     fresh,
@@ -22,7 +23,6 @@ import {
 const world = await openWorld();
 const endpoint = await newEndpoint();
 
-const cancel = () => ({ type: 'cancel', requestId: fresh('request'), idempotencyKey: fresh('key') });
 const view = async (session: string) => done(await world.app.get(`/v1/sessions/${session}`));
 
 function approve(interactionId: string, approved: boolean): any {

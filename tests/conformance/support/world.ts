@@ -82,6 +82,11 @@ export function message(content: unknown, members: object = {}): any {
     return { type: 'message', requestId: fresh('request'), idempotencyKey: fresh('key'), content: text, ...members };
 }
 
+/** The body of a cancel. */
+export function cancel(members: object = {}): any {
+    return { type: 'cancel', requestId: fresh('request'), idempotencyKey: fresh('key'), ...members };
+}
+
 /** Sends a command that must be accepted; answers what it is answered. */
 export async function command(client: Client, session: string, body: any): Promise<any> {
     return done(await client.post(`/v1/sessions/${encodeURIComponent(session)}/commands`, body));
