@@ -1,5 +1,5 @@
 //! Who calls: a key is looked up by its hash at every request, so that a rotated or deleted one stops at once (trust
-//! 3), and what was opened with it ends soon after.
+//! 3), and what was opened with it ends soon after. A trusted issuer's token is checked at every request too.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use nylorun_domain::caller::{Principal, Role, is_key};
 use nylorun_domain::hash::sha256_hex;
+use nylorun_domain::issuer::{Person, TokenScope};
+use nylorun_ports::issuers::TokenRefusal;
 use nylorun_store::Store;
 use tokio::sync::watch;
 
@@ -26,6 +28,21 @@ impl App {
         let key_hash = sha256_hex(bearer.as_bytes());
         let row = self.store().principal_find(&key_hash).await?;
         Ok(row.and_then(|row| Some(Principal { role: Role::from_wire(&row.role)?, key_id: row.id, key_hash })))
+    }
+
+    /// The person who holds a trusted issuer's token.
+    pub async fn person(&self, token: &str) -> Result<Person, TokenRefusal> {
+        self.parts().issuers.person(token).await
+    }
+
+    /// The identifiers of the trusted issuers, in the operator's order.
+    pub fn trusted_issuers(&self) -> Vec<String> {
+        self.parts().issuers.identifiers()
+    }
+
+    /// What the trusted issuers' tokens may carry.
+    pub fn token_scopes(&self) -> Vec<TokenScope> {
+        self.parts().issuers.grantable()
     }
 }
 

@@ -37,10 +37,10 @@ impl App {
         })
     }
 
-    /// All agents, by id.
-    pub async fn agent_list(&self, _caller: &Caller) -> Result<Vec<AgentListed>, Error> {
+    /// The agents that are there for the caller, by id.
+    pub async fn agent_list(&self, caller: &Caller) -> Result<Vec<AgentListed>, Error> {
         let agents = self.store().agent_list().await?;
-        let listed = agents.into_iter().map(|agent| AgentListed {
+        let listed = agents.into_iter().filter(|agent| caller.sees_agent(&agent.id)).map(|agent| AgentListed {
             agent_id: agent.id,
             manifest: agent.manifest,
             manifest_hash: agent.manifest_hash,

@@ -24,6 +24,7 @@ impl App {
             }
             CommandKind::Cancel { .. } => {}
         }
+        refuse_variant(caller, &command.kind)?;
         loop {
             let session = self.session(caller, id).await?;
             // After the row: where that shows a copy of this command at work, its answer is found.
@@ -107,6 +108,19 @@ impl App {
                 self.parts().scheduler.wake(&change.session.id);
             }
         }
+    }
+}
+
+/// What an agent may do is not for whoever talks to it to say.
+fn refuse_variant(caller: &Caller, kind: &CommandKind) -> Result<(), Error> {
+    match kind {
+        CommandKind::Message { manifest: Some(_), .. } if caller.person().is_some() => {
+            Err(Error::scope_required("manifest"))
+        }
+        CommandKind::Message { .. }
+        | CommandKind::Approve { .. }
+        | CommandKind::Respond { .. }
+        | CommandKind::Cancel { .. } => Ok(()),
     }
 }
 

@@ -116,6 +116,15 @@ impl Error {
         Self::Forbidden { code: Code::RequestRejected, message: message.into(), details: None }
     }
 
+    /// A person's token sends a member that is for applications.
+    pub(crate) fn scope_required(member: &str) -> Self {
+        Self::Forbidden {
+            code: Code::ScopeRequired,
+            message: format!("{member} is for application keys: leave it out with an issuer's token"),
+            details: Some(Value::object([("scopes", Value::Array(Vec::new()))])),
+        }
+    }
+
     pub(crate) fn session_not_found() -> Self {
         Self::not_found("Session not found")
     }

@@ -2,13 +2,15 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use nylorun_domain::caller::Caller;
 use nylorun_domain::event::Visibility;
 use nylorun_domain::id::SessionId;
 use nylorun_domain::json::quoted;
+use nylorun_domain::time::Millis;
 use nylorun_store::{Store, StoredEvent};
-use nylorun_turns::{Heard, LiveDelta, Observer, Shared};
+use nylorun_turns::{Heard, LiveDelta, Observer, Shared, now};
 
 use crate::access::KeyWatch;
 use crate::{App, Error};
@@ -44,13 +46,25 @@ pub enum Frame {
     Event(Arc<Shared<StoredEvent>>),
     /// A `message.delta`: never recorded, and not given again after a lost connection.
     Delta(Arc<Shared<LiveDelta>>),
+    /// The caller's token has expired: nothing follows.
+    TokenExpired,
 }
 
 /// Follows one session: the record from a place on, then what happens, each event once and in order. It ends soon
-/// after the caller's key is rotated or deleted.
+/// after the caller's key is rotated or deleted, and at the end of the caller's token (api 1.6).
 pub struct Follower {
-    key: KeyWatch,
+    credential: Credential,
     reader: Reader,
+}
+
+/// What a follower is allowed by.
+enum Credential {
+    /// Until it is gone.
+    Key(KeyWatch),
+    /// Until this time, without tolerance.
+    Token { expires_at: Millis },
+    /// It was a token.
+    Ended,
 }
 
 struct Reader {
@@ -110,7 +124,10 @@ impl App {
 
     /// Follows the session from after `after` (from its beginning, when `None`).
     pub async fn follow(&self, caller: &Caller, id: &SessionId, after: Option<i64>) -> Result<Follower, Error> {
-        let key = self.key_watches().watch(self.store(), &caller.principal);
+        let credential = match caller {
+            Caller::Key { principal, .. } => Credential::Key(self.key_watches().watch(self.store(), principal)),
+            Caller::Person(person) => Credential::Token { expires_at: person.expires_at },
+        };
         // Observing begins before the row is read: what is committed between is heard, and what was before is read.
         let observer = self.parts().live.observe(id);
         let session = self.session(caller, id).await?;
@@ -125,7 +142,7 @@ impl App {
             answers: VecDeque::new(),
             state: State::Reading,
         };
-        Ok(Follower { key, reader })
+        Ok(Follower { credential, reader })
     }
 }
 
@@ -137,14 +154,39 @@ fn refuse_beyond(after: Option<i64>, head: i64) -> Result<(), Error> {
 }
 
 impl Follower {
-    /// The next frame. `None` when the caller's key or the session is gone, or the record cannot be read: then the
-    /// client resumes with its last cursor. May be dropped while it waits without losing any.
+    /// The next frame. `None` when the caller's key or the session is gone, its token has expired, or the record cannot
+    /// be read: then the client resumes with its last cursor. May be dropped while it waits without losing any.
     pub async fn next(&mut self) -> Option<Frame> {
-        tokio::select! {
-            biased;
-            () = self.key.gone() => None,
-            frame = self.reader.next() => frame,
+        match &mut self.credential {
+            Credential::Key(key) => tokio::select! {
+                biased;
+                () = key.gone() => None,
+                frame = self.reader.next() => frame,
+            },
+            Credential::Token { expires_at } => {
+                let frame = tokio::select! {
+                    biased;
+                    () = reached(*expires_at) => Some(Frame::TokenExpired),
+                    frame = self.reader.next() => frame,
+                };
+                if matches!(frame, Some(Frame::TokenExpired)) {
+                    self.credential = Credential::Ended;
+                }
+                frame
+            }
+            Credential::Ended => None,
         }
+    }
+}
+
+/// Waits until the clock says so: a clock that is set meanwhile is asked again.
+async fn reached(time: Millis) {
+    /// How long the clock is not looked at.
+    const LOOK_EVERY: Duration = Duration::from_secs(60);
+    while let Ok(left) = u64::try_from(time.0 - now().0)
+        && left > 0
+    {
+        tokio::time::sleep(Duration::from_millis(left).min(LOOK_EVERY)).await;
     }
 }
 
@@ -226,9 +268,8 @@ fn page_after(events: &[StoredEvent]) -> i64 {
 #[cfg(test)]
 mod tests {
     use nylorun_domain::event::Visibility;
-    use nylorun_domain::time::Millis;
 
-    use super::{PAGE, PAGE_BYTES, StoredEvent, page_after};
+    use super::{Millis, PAGE, PAGE_BYTES, StoredEvent, page_after};
 
     #[test]
     fn a_page_has_about_a_megabyte_and_at_least_one_event() {

@@ -26,6 +26,7 @@ use std::sync::Arc;
 
 use nylorun_domain::id::TenantId;
 use nylorun_ports::blobs::Blobs;
+use nylorun_ports::issuers::TrustedIssuers;
 use nylorun_ports::model_vault::ModelVault;
 use nylorun_ports::workspaces::{WorkspaceRemoval, WorkspaceReports, Workspaces};
 use nylorun_store::Store;
@@ -41,6 +42,7 @@ pub use event::{Follower, Frame, HistoryPage};
 pub use file::StoredFile;
 pub use nylorun_domain as domain;
 pub use nylorun_ports::blobs::{BlobBody, BodyError, Placed};
+pub use nylorun_ports::issuers::TokenRefusal;
 pub use nylorun_store::{Effects, SessionPlace, StoredEvent};
 pub use nylorun_turns::{LiveDelta, Shared};
 pub use session_list::{SessionQuery, SessionsFound};
@@ -65,6 +67,8 @@ pub struct Parts {
     pub backends: Arc<dyn WorkspaceReports>,
     /// Seals providers' keys.
     pub vault: Arc<dyn ModelVault>,
+    /// Whose tokens are taken.
+    pub issuers: Arc<dyn TrustedIssuers>,
     /// Providers and models that this build knows.
     pub catalogue: Vec<CatalogueProvider>,
     /// What belongs to this process.

@@ -21,6 +21,9 @@ use crate::{App, Error};
 impl App {
     /// Opens a session, or attaches vaults to one that was opened with the same body.
     pub async fn session_open(&self, caller: &Caller, id: SessionId, body: OpenSession) -> Result<SessionView, Error> {
+        if caller.person().is_some() && body.info.is_some() {
+            return Err(Error::scope_required("info"));
+        }
         if !caller.sees_owner(&body.owner_user_id) {
             return Err(Error::forbidden("ownerUserId must be the subject that you act for"));
         }
@@ -63,7 +66,7 @@ impl App {
     /// The session, when it is there for this caller. Another owner's is missing.
     pub(crate) async fn session(&self, caller: &Caller, id: &SessionId) -> Result<Session, Error> {
         let session = self.store().session_get(id).await?;
-        session.filter(|session| caller.sees_owner(&session.owner_user_id)).ok_or_else(Error::session_not_found)
+        session.filter(|session| sees(caller, session)).ok_or_else(Error::session_not_found)
     }
 
     /// The definition that the session was opened with.
@@ -80,6 +83,9 @@ impl App {
         session: Session,
         body: &OpenSession,
     ) -> Result<SessionView, Error> {
+        if !caller.sees_agent(&session.agent_id) {
+            return Err(Error::session_not_found());
+        }
         if session.owner_user_id != body.owner_user_id {
             return Err(match caller.only_owner() {
                 Some(_) => Error::session_not_found(),
@@ -119,7 +125,7 @@ impl App {
         if !is_addressable(id.as_str()) {
             return Err(Error::unaddressable("id", id.as_str()));
         }
-        let agent = self.store().agent_get(&body.agent_id).await?;
+        let agent = self.store().agent_get(&body.agent_id).await?.filter(|agent| caller.sees_agent(&agent.id));
         let agent = agent.ok_or_else(|| Error::not_found("Definition not found"))?;
         refuse_vaults(body)?;
         let workspace = self.choose_workspace(caller, &body.sandbox).await?;
@@ -173,7 +179,7 @@ impl App {
                 SandboxDefault::Inline(request) => (request.clone(), SandboxSource::Default),
             },
             SandboxChoice::Inline { image, network_allow, cpus, memory_mib } => {
-                if caller.subject.is_some() {
+                if caller.only_owner().is_some() {
                     return Err(Error::forbidden(
                         "only the application itself may describe a sandbox inline; leave sandbox out, or name one",
                     ));
@@ -250,6 +256,11 @@ impl App {
             waits.filter(|wait| wait.answer.is_none()).map(|wait| pending_to_value(&wait.interaction)).collect();
         Ok((!open.is_empty()).then(|| Value::Array(open).to_json()))
     }
+}
+
+/// Whether the session is there for this caller.
+fn sees(caller: &Caller, session: &Session) -> bool {
+    caller.sees_owner(&session.owner_user_id) && caller.sees_agent(&session.agent_id)
 }
 
 fn uncertain_effect(row: EffectRow) -> UncertainEffect {

@@ -42,7 +42,7 @@ impl App {
     ) -> Result<Vec<Summary>, Error> {
         let filter = SessionFilter { agent, owner: caller.only_owner().cloned(), status: None, effects };
         let sessions = self.store().session_list(&filter).await?;
-        Ok(sessions.into_iter().map(summary).collect())
+        Ok(summaries(caller, sessions))
     }
 
     /// A page of sessions, newest first, from after `place` on; a subject sees its own.
@@ -71,8 +71,13 @@ impl App {
         }
         let filter = SessionFilter { agent: query.agent, owner, status: query.status, effects: query.effects };
         let page = self.store().session_page(&filter, place, limit).await?;
-        Ok(SessionsFound { sessions: page.sessions.into_iter().map(summary).collect(), next: page.next })
+        Ok(SessionsFound { sessions: summaries(caller, page.sessions), next: page.next })
     }
+}
+
+/// Those of agents that are there for the caller.
+fn summaries(caller: &Caller, sessions: Vec<ListedSession>) -> Vec<Summary> {
+    sessions.into_iter().filter(|session| caller.sees_agent(&session.agent_id)).map(summary).collect()
 }
 
 fn summary(session: ListedSession) -> Summary {

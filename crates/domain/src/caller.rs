@@ -4,7 +4,8 @@
 use std::fmt;
 
 use crate::grammar::is_subject;
-use crate::id::UserId;
+use crate::id::{AgentId, UserId};
+use crate::issuer::Person;
 use crate::model::words;
 
 /// Whether a text has the form of a caller's key: 64 lower-case hexadecimal characters (api 1.5).
@@ -63,24 +64,34 @@ pub struct Subject {
 
 /// The caller of one request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Caller {
-    /// The key.
-    pub principal: Principal,
-    /// The person for whom it acts.
-    pub subject: Option<Subject>,
+pub enum Caller {
+    /// Whoever holds a key.
+    Key {
+        /// The key.
+        principal: Principal,
+        /// The person for whom it acts.
+        subject: Option<Subject>,
+    },
+    /// Whoever holds a token of a trusted issuer.
+    Person(Person),
 }
 
 /// Which API a route belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Audience {
-    /// The Runtime API: application keys, as themselves or for a subject.
+    /// The Runtime API: application keys, as themselves or for a subject, and tokens of trusted issuers.
     Runtime,
+    /// The Runtime API, application keys only, as themselves or for a subject: what is answered is not for a person's
+    /// eyes.
+    RuntimeByKey,
     /// The Runtime API, application keys as themselves only: no scope reaches the route.
     RuntimeAlone,
     /// The Management API.
     Management,
-    /// Every key.
+    /// Every key and token.
     Everyone,
+    /// Whoever asks; a credential that is sent is checked all the same.
+    Anyone,
 }
 
 /// Why a key may not call a route.
@@ -142,12 +153,19 @@ impl Principal {
         let acts_as_management = match (self.role, audience) {
             (Role::Application, _) => false,
             (Role::Management, _) | (Role::Studio, Audience::Management) => true,
-            (Role::Studio, Audience::Runtime | Audience::RuntimeAlone | Audience::Everyone) => false,
+            (
+                Role::Studio,
+                Audience::Runtime
+                | Audience::RuntimeByKey
+                | Audience::RuntimeAlone
+                | Audience::Everyone
+                | Audience::Anyone,
+            ) => false,
         };
         let wanted = match audience {
-            Audience::Runtime | Audience::RuntimeAlone => Some(false),
+            Audience::Runtime | Audience::RuntimeByKey | Audience::RuntimeAlone => Some(false),
             Audience::Management => Some(true),
-            Audience::Everyone => None,
+            Audience::Everyone | Audience::Anyone => None,
         };
         match (acts_as_management, wanted) {
             (true, Some(false)) => Err(RoleRefusal::NeedsApplicationKey),
@@ -197,49 +215,83 @@ fn parse_scopes(header: &str) -> Result<Vec<Scope>, SubjectRefusal> {
 }
 
 impl Caller {
-    /// A caller without a subject.
+    /// A key that acts as itself.
     pub fn alone(principal: Principal) -> Self {
-        Self { principal, subject: None }
+        Self::Key { principal, subject: None }
     }
 
-    /// Whether the caller has one of a route's scopes. Without a subject none is asked for.
-    pub fn has_one_of(&self, scopes: &[Scope]) -> bool {
-        self.subject.as_ref().is_none_or(|subject| scopes.iter().any(|scope| subject.scopes.contains(scope)))
+    /// Whether the caller reaches a route of this audience that asks for one of these scopes. A key that acts as itself
+    /// is not asked for any.
+    pub fn reaches(&self, audience: Audience, scopes: &[Scope]) -> bool {
+        match (self, audience) {
+            (_, Audience::Everyone | Audience::Anyone) | (Self::Key { subject: None, .. }, _) => true,
+            (Self::Key { subject: Some(subject), .. }, _) => has_one_of(&subject.scopes, scopes),
+            (Self::Person(_), Audience::RuntimeByKey | Audience::RuntimeAlone | Audience::Management) => false,
+            (Self::Person(person), Audience::Runtime) => has_one_of(&person.own_scopes(), scopes),
+        }
     }
 
     /// Whether what belongs to `owner` is there for this caller. What is not is answered as if it were missing.
     pub fn sees_owner(&self, owner: &UserId) -> bool {
-        self.subject.as_ref().is_none_or(|subject| subject.user == *owner)
+        self.only_owner().is_none_or(|only| only == owner)
     }
 
     /// The owner to whom a list is narrowed.
     pub fn only_owner(&self) -> Option<&UserId> {
-        self.subject.as_ref().map(|subject| &subject.user)
+        match self {
+            Self::Key { subject, .. } => subject.as_ref().map(|subject| &subject.user),
+            Self::Person(person) => Some(&person.user),
+        }
+    }
+
+    /// Whether this agent is there for this caller.
+    pub fn sees_agent(&self, agent: &AgentId) -> bool {
+        self.person().is_none_or(|person| person.agents.hold(agent))
+    }
+
+    /// The person whose token this is.
+    pub fn person(&self) -> Option<&Person> {
+        match self {
+            Self::Key { .. } => None,
+            Self::Person(person) => Some(person),
+        }
     }
 
     /// The scopes that the caller has, as `/v1/me` tells them.
-    pub fn scopes(&self) -> &[Scope] {
-        match (&self.subject, self.principal.role) {
-            (Some(subject), _) => &subject.scopes,
-            (None, Role::Application | Role::Studio) => Scope::ALL,
-            (None, Role::Management) => &[],
+    pub fn scopes(&self) -> Vec<&'static str> {
+        let words = |scopes: &[Scope]| scopes.iter().map(|scope| scope.as_str()).collect();
+        match self {
+            Self::Key { subject: Some(subject), .. } => words(&subject.scopes),
+            Self::Key { principal, subject: None } => match principal.role {
+                Role::Application | Role::Studio => words(Scope::ALL),
+                Role::Management => Vec::new(),
+            },
+            Self::Person(person) => person.scopes.iter().map(|scope| scope.as_str()).collect(),
         }
     }
 
-    /// `application:<id>`, `management:<id>` or `subject`. The studio key counts as an application's.
+    /// `application:<id>`, `management:<id>`, `subject` or `issuer:<name>`. The studio key counts as an application's.
     pub fn via(&self) -> String {
-        let id = &self.principal.key_id;
-        match (&self.subject, self.principal.role) {
-            (Some(_), _) => "subject".to_owned(),
-            (None, Role::Application | Role::Studio) => format!("application:{id}"),
-            (None, Role::Management) => format!("management:{id}"),
+        match self {
+            Self::Key { subject: Some(_), .. } => "subject".to_owned(),
+            Self::Key { principal: Principal { key_id, role, .. }, subject: None } => match role {
+                Role::Application | Role::Studio => format!("application:{key_id}"),
+                Role::Management => format!("management:{key_id}"),
+            },
+            Self::Person(person) => format!("issuer:{}", person.issuer),
         }
     }
+}
+
+fn has_one_of(own: &[Scope], wanted: &[Scope]) -> bool {
+    wanted.iter().any(|scope| own.contains(scope))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::issuer::{Agents, TokenScope};
+    use crate::time::Millis;
 
     fn key(role: Role) -> Principal {
         Principal { key_id: "k".to_owned(), key_hash: "0".repeat(64), role }
@@ -248,14 +300,25 @@ mod tests {
     #[test]
     fn every_role_on_every_audience() {
         use RoleRefusal::{ManagementWithSubject as Subject, NeedsApplicationKey as App, NeedsManagementKey as Manage};
-        let audiences = [Audience::Runtime, Audience::RuntimeAlone, Audience::Management, Audience::Everyone];
+        let audiences = [
+            Audience::Runtime,
+            Audience::RuntimeByKey,
+            Audience::RuntimeAlone,
+            Audience::Management,
+            Audience::Everyone,
+            Audience::Anyone,
+        ];
         for (role, headers, expected) in [
-            (Role::Application, SubjectHeaders::Absent, [Ok(()), Ok(()), Err(Manage), Ok(())]),
-            (Role::Application, SubjectHeaders::Sent, [Ok(()), Ok(()), Err(Manage), Ok(())]),
-            (Role::Management, SubjectHeaders::Absent, [Err(App), Err(App), Ok(()), Ok(())]),
-            (Role::Management, SubjectHeaders::Sent, [Err(App), Err(App), Err(Subject), Err(Subject)]),
-            (Role::Studio, SubjectHeaders::Absent, [Ok(()), Ok(()), Ok(()), Ok(())]),
-            (Role::Studio, SubjectHeaders::Sent, [Ok(()), Ok(()), Err(Subject), Ok(())]),
+            (Role::Application, SubjectHeaders::Absent, [Ok(()), Ok(()), Ok(()), Err(Manage), Ok(()), Ok(())]),
+            (Role::Application, SubjectHeaders::Sent, [Ok(()), Ok(()), Ok(()), Err(Manage), Ok(()), Ok(())]),
+            (Role::Management, SubjectHeaders::Absent, [Err(App), Err(App), Err(App), Ok(()), Ok(()), Ok(())]),
+            (
+                Role::Management,
+                SubjectHeaders::Sent,
+                [Err(App), Err(App), Err(App), Err(Subject), Err(Subject), Err(Subject)],
+            ),
+            (Role::Studio, SubjectHeaders::Absent, [Ok(()), Ok(()), Ok(()), Ok(()), Ok(()), Ok(())]),
+            (Role::Studio, SubjectHeaders::Sent, [Ok(()), Ok(()), Ok(()), Err(Subject), Ok(()), Ok(())]),
         ] {
             assert_eq!(
                 audiences.map(|audience| key(role).may_call(audience, headers)),
@@ -298,12 +361,42 @@ mod tests {
     fn a_subject_only_narrows() {
         let alone = Caller::alone(key(Role::Application));
         let subject = Subject { user: UserId::from_trusted("ann"), scopes: vec![Scope::AgentsRead] };
-        let acting = Caller { subject: Some(subject), ..alone.clone() };
+        let acting = Caller::Key { principal: key(Role::Application), subject: Some(subject) };
         let (ann, bob) = (UserId::from_trusted("ann"), UserId::from_trusted("bob"));
-        assert!(alone.has_one_of(&[]) && alone.sees_owner(&bob));
-        assert!(acting.has_one_of(&[Scope::AgentsWrite, Scope::AgentsRead]) && acting.sees_owner(&ann));
-        assert!(!acting.has_one_of(&[Scope::SessionsOwn]) && !acting.has_one_of(&[]) && !acting.sees_owner(&bob));
+        let reaches = |caller: &Caller, scopes: &[Scope]| caller.reaches(Audience::Runtime, scopes);
+        assert!(reaches(&alone, &[]) && alone.sees_owner(&bob));
+        assert!(reaches(&acting, &[Scope::AgentsWrite, Scope::AgentsRead]) && acting.sees_owner(&ann));
+        assert!(!reaches(&acting, &[Scope::SessionsOwn]) && !reaches(&acting, &[]) && !acting.sees_owner(&bob));
+        assert!(acting.sees_agent(&AgentId::from_trusted("any")));
         assert_eq!((alone.via(), acting.via()), ("application:k".to_owned(), "subject".to_owned()));
-        assert_eq!((alone.scopes(), acting.scopes()), (Scope::ALL, &[Scope::AgentsRead][..]));
+        assert_eq!((alone.scopes().len(), acting.scopes()), (Scope::ALL.len(), vec!["agents:read"]));
+    }
+
+    #[test]
+    fn a_person_reaches_what_a_token_may_carry() {
+        let person = Person {
+            issuer: "acme".to_owned(),
+            user: UserId::from_trusted("ann"),
+            scopes: vec![TokenScope::AgentsRead, TokenScope::Studio],
+            grantable: TokenScope::DEFAULT.to_vec(),
+            agents: Agents::Only(vec![AgentId::from_trusted("a")]),
+            environments: Vec::new(),
+            expires_at: Millis(0),
+        };
+        let caller = Caller::Person(person);
+        for (audience, scopes, reached) in [
+            (Audience::Runtime, &[Scope::AgentsRead, Scope::AgentsWrite][..], true),
+            (Audience::Runtime, &[Scope::SessionsOwn], false),
+            (Audience::Runtime, &[], false),
+            (Audience::RuntimeByKey, &[Scope::AgentsRead], false),
+            (Audience::RuntimeAlone, &[], false),
+            (Audience::Management, &[], false),
+            (Audience::Everyone, &[], true),
+        ] {
+            assert_eq!(caller.reaches(audience, scopes), reached, "{audience:?} {scopes:?}");
+        }
+        assert!(caller.sees_agent(&AgentId::from_trusted("a")) && !caller.sees_agent(&AgentId::from_trusted("b")));
+        assert!(!caller.sees_owner(&UserId::from_trusted("bob")));
+        assert_eq!((caller.scopes(), caller.via()), (vec!["agents:read", "studio"], "issuer:acme".to_owned()));
     }
 }

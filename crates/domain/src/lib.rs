@@ -16,6 +16,7 @@ pub mod grammar;
 pub mod hash;
 pub mod id;
 pub mod image;
+pub mod issuer;
 pub mod json;
 pub mod manifest;
 pub mod model;

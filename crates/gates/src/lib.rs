@@ -6,6 +6,7 @@ mod models;
 
 pub mod catalogue;
 pub mod fixture;
+pub mod key_sets;
 pub mod outbound;
 pub mod recorded;
 

@@ -10,6 +10,8 @@ pub mod budgets;
 pub mod crossings;
 pub mod frames;
 pub mod http_tools;
+pub mod issuers;
+pub mod key_sets;
 pub mod model_vault;
 pub mod models;
 pub mod run;

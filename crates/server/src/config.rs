@@ -7,6 +7,8 @@ use std::time::Duration;
 pub struct ServerConfig {
     /// The exact values of `Host` that are answered, lower-case, with the port: `127.0.0.1:4000` (api 1.4).
     pub allowed_hosts: Vec<String>,
+    /// What clients call this server, without a slash at its end, where it stands behind another one (api 1.7).
+    pub public_url: Option<String>,
     /// This program's version, for `/health` and the OpenAPI documents.
     pub version: String,
     /// What a client may take up.

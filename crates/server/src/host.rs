@@ -9,11 +9,12 @@ use nylorun_wire::error::Rejection;
 use nylorun_wire::protocol;
 
 use crate::Server;
+use crate::challenge::{RESOURCE_METADATA, resource_metadata};
 use crate::openapi::{management_document, runtime_document};
 use crate::reply::{Reply, bytes_of};
+use crate::request::Head;
 use crate::stage::Stage;
 
-const RESOURCE_METADATA: &str = "/.well-known/oauth-protected-resource";
 const SERVICE: &str = "nylorun-runtime";
 
 static RUNTIME_DOCUMENT: LazyLock<Bytes> = LazyLock::new(|| bytes_of(runtime_document().to_json()));
@@ -25,20 +26,23 @@ pub(crate) fn is_resource_metadata(path: &str) -> bool {
 }
 
 /// The host document at this path, if there is one.
-pub(crate) async fn document(server: &Server, method: &Method, path: &str) -> Option<Result<Reply, Rejection>> {
+pub(crate) async fn document(server: &Server, head: &Head) -> Option<Result<Reply, Rejection>> {
+    let path = head.path.as_str();
     match path {
         "/health" => return Some(Ok(health(server))),
         "/ready" => return Some(Ok(ready(server).await)),
         _ => {}
     }
-    if *method != Method::GET {
+    if head.method != Method::GET {
         return None;
     }
     match path {
         "/openapi.json" | "/openapi/runtime.json" => Some(Ok(Reply::Document(RUNTIME_DOCUMENT.clone()))),
         "/openapi/management.json" => Some(Ok(Reply::Document(MANAGEMENT_DOCUMENT.clone()))),
-        // No trusted issuer is configured, so there is no authorization server to name.
-        path if is_resource_metadata(path) => Some(Err(Rejection::opaque())),
+        path if is_resource_metadata(path) => {
+            let document = resource_metadata(server, head);
+            Some(document.map(Reply::Published).ok_or_else(Rejection::opaque))
+        }
         _ => None,
     }
 }

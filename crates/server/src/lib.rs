@@ -4,6 +4,7 @@
 //! Modules stand in the order in which a request meets them.
 
 pub mod cases;
+mod challenge;
 pub mod config;
 mod handler;
 mod host;

@@ -91,12 +91,14 @@ fn operation(route: &Route) -> Value {
     Value::object(members)
 }
 
-/// The security schemes that reach a route of this audience. Trusted issuers' tokens come with a later version.
+/// The security schemes that reach a route of this audience.
 fn credentials(audience: Audience) -> &'static [&'static str] {
     match audience {
-        Audience::Runtime | Audience::RuntimeAlone => &["applicationKey"],
+        Audience::Runtime => &["applicationKey", "issuerToken"],
+        Audience::RuntimeByKey | Audience::RuntimeAlone => &["applicationKey"],
         Audience::Management => &["managementKey"],
-        Audience::Everyone => &["applicationKey", "managementKey"],
+        Audience::Everyone => &["applicationKey", "managementKey", "issuerToken"],
+        Audience::Anyone => &[],
     }
 }
 
@@ -139,7 +141,7 @@ fn parameters(route: &Route) -> Vec<Value> {
     };
     let mut parameters: Vec<_> = path.chain(query).collect();
     parameters.push(header("Nylorun-Protocol", Need::Required, "The protocol's version, 4 to 10"));
-    if matches!(route.audience, Audience::Runtime | Audience::Everyone) {
+    if matches!(route.audience, Audience::Runtime | Audience::RuntimeByKey | Audience::Everyone) {
         parameters.push(header("Nylorun-Subject", Need::Optional, "The person for whom the application acts"));
         parameters.push(header("Nylorun-Scopes", Need::Optional, "What the person may do, separated by spaces"));
     }
@@ -157,7 +159,7 @@ fn param_schema(name: &str) -> Schema {
 
 fn responses(route: &Route) -> Value {
     let mut refusals: Vec<(u16, String)> = vec![
-        (401, "credential_required, credential_invalid".to_owned()),
+        (401, unauthorized(route.audience).to_owned()),
         (403, "key_role_mismatch, scope_required, origin_rejected".to_owned()),
         (426, "protocol_unsupported".to_owned()),
     ];
@@ -176,6 +178,15 @@ fn responses(route: &Route) -> Value {
         (status.to_string(), Value::object(body))
     });
     Value::object(done(&route.answer).into_iter().chain(refused))
+}
+
+fn unauthorized(audience: Audience) -> &'static str {
+    match audience {
+        Audience::Runtime | Audience::RuntimeByKey | Audience::RuntimeAlone | Audience::Everyone | Audience::Anyone => {
+            "credential_required, credential_invalid, token_expired, issuer_unavailable"
+        }
+        Audience::Management => "credential_required, credential_invalid",
+    }
 }
 
 /// The answers of a request that is done, by their statuses.

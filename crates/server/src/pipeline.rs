@@ -14,12 +14,13 @@ use nylorun_wire::error::Rejection;
 use nylorun_wire::protocol::{self, Version};
 
 use crate::Server;
+use crate::challenge::Challenges;
 use crate::host::{self, is_resource_metadata};
 use crate::path::decode_segment;
 use crate::reply::{Reply, ReplyBody, refusal};
 use crate::request::{Call, Head, Params, Sent};
 use crate::route::{self, Audience, BodyKind, Match, Route, Work};
-use crate::secure::{authenticate, check_scopes, credential_required};
+use crate::secure::{authenticate, check_scopes};
 use crate::stage::Stage;
 use crate::upload::{Upload, check_content_type, too_large};
 
@@ -55,11 +56,11 @@ async fn pass(server: &Arc<Server>, head: Head, body: Incoming) -> Result<Reply,
     // What is wrong with the path's parameters is answered in its turn.
     let found = route::find(&head.method, &head.path).map(|found| (found.route, decode_params(&found)));
     check_body(&head, &body, found.as_ref().map(|(route, _)| *route))?;
-    if let Some(document) = host::document(server, &head.method, &head.path).await {
+    if let Some(document) = host::document(server, &head).await {
         return document;
     }
-    if found.is_some() && !head.sends(PROTOCOL) && !head.sends(header::AUTHORIZATION) {
-        return Err(credential_required());
+    if let Some((route, _)) = &found {
+        require_something(server, &head, route)?;
     }
     check_protocol(&head)?;
     check_tenant(server, &head)?;
@@ -122,6 +123,14 @@ fn is_json(content_type: Sent<'_>) -> bool {
     media_type.trim().eq_ignore_ascii_case("application/json")
 }
 
+/// Step 6: who sends neither a version nor a credential is no client of this API, and is told where a token can be had.
+fn require_something(server: &Server, head: &Head, route: &Route) -> Result<(), Rejection> {
+    if route.audience == Audience::Anyone || head.sends(PROTOCOL) || head.sends(header::AUTHORIZATION) {
+        return Ok(());
+    }
+    Err(Challenges::of(server, head, route.audience).credential_required())
+}
+
 /// Step 7: a version that this server speaks.
 fn check_protocol(head: &Head) -> Result<Version, Rejection> {
     let version = match head.header(PROTOCOL) {
@@ -158,7 +167,9 @@ async fn serve(
     params: Params,
 ) -> Result<Reply, Rejection> {
     let caller = authenticate(server, &head, route.audience).await?;
-    check_scopes(&caller, route.audience, route.scopes)?;
+    if let Some(caller) = &caller {
+        check_scopes(server, &head, caller, route)?;
+    }
     if route.work == Work::Begins && server.stages.now() != Stage::Running {
         let message = "The server is being stopped: try again shortly";
         return Err(Rejection::new(503, Code::RequestRejected, message).with_retry_after(1));
@@ -177,7 +188,7 @@ fn call(
     server: &Arc<Server>,
     route: &'static Route,
     head: Head,
-    caller: Caller,
+    caller: Option<Caller>,
     params: Params,
     received: Received,
 ) -> Call {

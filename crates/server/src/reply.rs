@@ -10,7 +10,6 @@ use hyper::body::Frame;
 use hyper::header::{self, HeaderName, HeaderValue};
 use hyper::{HeaderMap, Response, StatusCode};
 use nylorun_domain::json::{Json, Value};
-use nylorun_wire::code::Code;
 use nylorun_wire::error::Rejection;
 
 /// The chunks of an event stream.
@@ -27,6 +26,8 @@ pub(crate) enum Reply {
     Empty,
     /// A public document, made once.
     Document(Bytes),
+    /// A public document, made for the request.
+    Published(Value),
     /// Nothing, with an `Allow` header.
     Allow(&'static str),
     /// Server-sent events.
@@ -43,11 +44,8 @@ impl Reply {
         match self {
             Self::Json(status, json) => json_response(status, bytes_of(json)),
             Self::Empty => Response::new(Either::Left(Full::default())),
-            Self::Document(bytes) => {
-                let mut response = json_response(StatusCode::OK, bytes);
-                set(&mut response, header::CACHE_CONTROL, "no-cache");
-                response
-            }
+            Self::Document(bytes) => published(bytes),
+            Self::Published(document) => published(bytes_of(document.to_json())),
             Self::Allow(methods) => {
                 let mut response = Response::new(Either::Left(Full::default()));
                 *response.status_mut() = StatusCode::NO_CONTENT;
@@ -66,29 +64,24 @@ impl Reply {
     }
 }
 
+/// A document that a client may keep, and asks for again.
+fn published(bytes: Bytes) -> Response<ReplyBody> {
+    let mut response = json_response(StatusCode::OK, bytes);
+    set(&mut response, header::CACHE_CONTROL, "no-cache");
+    response
+}
+
 /// A refusal as a response, with its challenge and `Retry-After`.
 pub(crate) fn refusal(rejection: &Rejection) -> Response<ReplyBody> {
     let status = StatusCode::from_u16(rejection.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut response = json_response(status, bytes_of(rejection.to_value().to_json()));
-    if let Some(challenge) = challenge(rejection.code) {
-        set(&mut response, header::WWW_AUTHENTICATE, challenge);
+    if let Some(challenge) = rejection.challenge().and_then(|text| HeaderValue::from_str(text).ok()) {
+        response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
     }
     if let Some(seconds) = rejection.retry_after() {
         response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
     }
     response
-}
-
-/// The challenge of a code (api 1.7). Without trusted issuers `resource_metadata` is left out, so that both APIs
-/// challenge alike.
-fn challenge(code: Code) -> Option<&'static str> {
-    if code == Code::CredentialRequired {
-        Some("Bearer")
-    } else if code == Code::CredentialInvalid {
-        Some("Bearer error=\"invalid_token\"")
-    } else {
-        None
-    }
 }
 
 /// The document's bytes, without a copy.

@@ -95,7 +95,7 @@ pub(crate) const AN_ID: &str = "an id: 1 to 512 characters, none of them a contr
 pub(crate) struct Call {
     pub(crate) server: Arc<Server>,
     pub(crate) route: &'static Route,
-    pub(crate) caller: Caller,
+    pub(crate) caller: Option<Caller>,
     pub(crate) params: Params,
     pub(crate) query: Query,
     pub(crate) last_event_id: Option<String>,
@@ -104,6 +104,11 @@ pub(crate) struct Call {
 }
 
 impl Call {
+    /// Who calls. A route that takes anyone never asks.
+    pub(crate) fn caller(&self) -> Result<&Caller, Rejection> {
+        self.caller.as_ref().ok_or_else(Rejection::internal)
+    }
+
     /// The value of `{name}` in the route's path.
     pub(crate) fn param(&self, name: &str) -> &str {
         self.params.iter().find(|(key, _)| *key == name).map_or("", |(_, value)| value)

@@ -1,35 +1,55 @@
 //! Who calls: credentials, subject headers, roles and scopes, in the order of api 1.5.
 
 use hyper::header;
-use nylorun_domain::caller::{Caller, Principal, RoleRefusal, Scope, Subject, SubjectHeaders};
+use nylorun_domain::caller::{Caller, Principal, RoleRefusal, Subject, SubjectHeaders};
 use nylorun_domain::json::Value;
 use nylorun_wire::code::Code;
 use nylorun_wire::error::Rejection;
 
 use crate::Server;
+use crate::challenge::Challenges;
 use crate::handler::refused;
 use crate::request::{Head, Sent};
-use crate::route::Audience;
+use crate::route::{Audience, Route};
 
 const SUBJECT: &str = "nylorun-subject";
 const SCOPES: &str = "nylorun-scopes";
 
-/// Recognizes the caller and checks that a route of this audience takes it.
-pub(crate) async fn authenticate(server: &Server, head: &Head, audience: Audience) -> Result<Caller, Rejection> {
-    let bearer = bearer(head).ok_or_else(credential_required)?;
-    // Only a trusted issuer's token is a JWT, and none is configured.
+/// Recognizes the caller and checks that a route of this audience takes the credential. `None` when nothing is sent
+/// where nothing has to be.
+pub(crate) async fn authenticate(
+    server: &Server,
+    head: &Head,
+    audience: Audience,
+) -> Result<Option<Caller>, Rejection> {
+    let challenges = Challenges::of(server, head, audience);
+    let Some(bearer) = bearer(head) else {
+        return if audience == Audience::Anyone { Ok(None) } else { Err(challenges.credential_required()) };
+    };
     if looks_like_jwt(bearer) {
-        return Err(credential_invalid());
+        let person = server.app.person(bearer).await.map_err(|refusal| challenges.token_refused(&refusal))?;
+        refuse_subject_headers(head)?;
+        return Ok(Some(Caller::Person(person)));
     }
     if head.sends(header::ORIGIN) {
         let message = "A browser's request is served only with a trusted issuer's token";
         return Err(Rejection::new(403, Code::OriginRejected, message));
     }
     if !looks_like_key(bearer) {
-        return Err(credential_invalid());
+        return Err(challenges.credential_invalid());
     }
-    let principal = server.app.principal(bearer).await.map_err(refused)?.ok_or_else(credential_invalid)?;
-    caller_of(principal, head, audience)
+    let principal = server.app.principal(bearer).await.map_err(refused)?;
+    let principal = principal.ok_or_else(|| challenges.credential_invalid())?;
+    caller_of(principal, head, audience).map(Some)
+}
+
+/// A token says itself for whom it is.
+fn refuse_subject_headers(head: &Head) -> Result<(), Rejection> {
+    if head.sends(SUBJECT) || head.sends(SCOPES) {
+        let message = "Nylorun-Subject and Nylorun-Scopes are for application keys: a token names its person itself";
+        return Err(Rejection::new(403, Code::RequestRejected, message));
+    }
+    Ok(())
 }
 
 fn caller_of(principal: Principal, head: &Head, audience: Audience) -> Result<Caller, Rejection> {
@@ -43,7 +63,7 @@ fn caller_of(principal: Principal, head: &Head, audience: Audience) -> Result<Ca
     principal.may_call(audience, sent).map_err(role_refused)?;
     let subject = Subject::parse(readable(subject)?, readable(scopes)?);
     let subject = subject.map_err(|refusal| Rejection::new(400, Code::SubjectInvalid, refusal.to_string()))?;
-    Ok(Caller { principal, subject })
+    Ok(Caller::Key { principal, subject })
 }
 
 fn readable(sent: Sent<'_>) -> Result<Option<&str>, Rejection> {
@@ -65,26 +85,34 @@ fn role_refused(refusal: RoleRefusal) -> Rejection {
     Rejection::new(403, code, refusal.to_string())
 }
 
-/// Whether the caller has one of the route's scopes; a caller without a subject is not asked.
-pub(crate) fn check_scopes(caller: &Caller, audience: Audience, scopes: &[Scope]) -> Result<(), Rejection> {
-    if audience == Audience::Everyone || caller.has_one_of(scopes) {
+/// Whether the caller reaches the route with the scopes that it has.
+pub(crate) fn check_scopes(server: &Server, head: &Head, caller: &Caller, route: &Route) -> Result<(), Rejection> {
+    if caller.reaches(route.audience, route.scopes) {
         return Ok(());
     }
-    let names: Vec<_> = scopes.iter().map(|scope| scope.as_str()).collect();
-    let message = match &names[..] {
-        [] => "No scope reaches this route: call it with an application key as itself".to_owned(),
-        names => format!("This route needs one of these scopes: {}", names.join(", ")),
+    let rejection = scope_required(caller, route);
+    let could_ask_for = match (caller.person(), route.audience) {
+        (Some(person), Audience::Runtime) => person.could_ask_for(route.scopes),
+        (Some(_) | None, _) => None,
+    };
+    Err(match could_ask_for {
+        Some(scope) => Challenges::of(server, head, route.audience).insufficient_scope(rejection, scope),
+        None => rejection,
+    })
+}
+
+fn scope_required(caller: &Caller, route: &Route) -> Rejection {
+    let names: Vec<_> = match (caller, route.audience) {
+        (Caller::Person(_), Audience::RuntimeByKey) => Vec::new(),
+        (Caller::Person(_) | Caller::Key { .. }, _) => route.scopes.iter().map(|scope| scope.as_str()).collect(),
+    };
+    let message = match (&names[..], route.audience) {
+        ([], Audience::Management) => "No scope reaches this route: call it with a management key".to_owned(),
+        ([], _) => "No scope reaches this route: call it with an application key as itself".to_owned(),
+        (names, _) => format!("This route needs one of these scopes: {}", names.join(", ")),
     };
     let names = Value::Array(names.into_iter().map(Value::from).collect());
-    Err(Rejection::new(403, Code::ScopeRequired, message).with_details(Value::object([("scopes", names)])))
-}
-
-pub(crate) fn credential_required() -> Rejection {
-    Rejection::new(401, Code::CredentialRequired, "Send a credential: Authorization: Bearer <key>")
-}
-
-fn credential_invalid() -> Rejection {
-    Rejection::new(401, Code::CredentialInvalid, "The credential is not valid")
+    Rejection::new(403, Code::ScopeRequired, message).with_details(Value::object([("scopes", names)]))
 }
 
 /// The bearer of `^bearer +(\S+) *$`, scheme in any case. Any other form is no credential.

@@ -8,7 +8,7 @@ use hyper::body::Frame as BodyFrame;
 use nylorun_app::{Follower, Frame};
 use nylorun_domain::event::Visibility;
 use nylorun_domain::id::SessionId;
-use nylorun_wire::stream::{delta_frame, event_frame};
+use nylorun_wire::stream::{delta_frame, event_frame, expired_frame};
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 use crate::reply::Chunks;
@@ -79,6 +79,7 @@ impl Stream {
                 Deltas::Wanted => Some(delta.frame(|delta| delta_frame(&delta.body).into())),
                 Deltas::Unwanted => None,
             },
+            Frame::TokenExpired => Some(Bytes::from_static(expired_frame().as_bytes())),
         }
     }
 }

@@ -73,9 +73,27 @@ impl AgentListed {
             ("implementationVersion", Value::from(self.implementation_version.as_str())),
         ])
     }
+
+    /// One element of the list for a person: how the agent is called, and nothing of how it works.
+    fn to_card(&self) -> Value {
+        let manifest = self.manifest.value();
+        let told = ["name", "description"].into_iter();
+        let told =
+            told.filter_map(|name| Some((name, manifest.get(name).filter(|value| value.as_str().is_some())?.clone())));
+        Value::object([("agentId", Value::from(self.agent_id.as_str()))].into_iter().chain(told))
+    }
 }
 
-/// `{agents: […]}`
+/// `{agents: […]}`, as an application sees them.
 pub fn list(agents: &[AgentListed]) -> Value {
-    Value::object([("agents", Value::Array(agents.iter().map(AgentListed::to_value).collect()))])
+    list_of(agents.iter().map(AgentListed::to_value))
+}
+
+/// `{agents: […]}`, as a person with a trusted issuer's token sees them.
+pub fn cards(agents: &[AgentListed]) -> Value {
+    list_of(agents.iter().map(AgentListed::to_card))
+}
+
+fn list_of(agents: impl Iterator<Item = Value>) -> Value {
+    Value::object([("agents", Value::Array(agents.collect()))])
 }

@@ -26,6 +26,7 @@ struct Rest {
     request_id: Option<String>,
     protocol: Option<Value>,
     retry_after: Option<u32>,
+    challenge: Option<String>,
 }
 
 impl Rejection {
@@ -96,6 +97,18 @@ impl Rejection {
     /// Seconds after which a repeat may help.
     pub fn retry_after(&self) -> Option<u32> {
         self.rest.as_ref().and_then(|rest| rest.retry_after)
+    }
+
+    /// The same with a challenge that says how to do better: `WWW-Authenticate` (api 1.7).
+    #[must_use]
+    pub fn with_challenge(mut self, challenge: impl Into<String>) -> Self {
+        self.rest().challenge = Some(challenge.into());
+        self
+    }
+
+    /// How to do better.
+    pub fn challenge(&self) -> Option<&str> {
+        self.rest.as_ref().and_then(|rest| rest.challenge.as_deref())
     }
 
     fn rest(&mut self) -> &mut Rest {

@@ -24,6 +24,11 @@ pub fn delta_frame(data: &str) -> String {
     frame
 }
 
+/// The last frame of a stream whose caller's token has expired. It has no id: a client resumes after its last event.
+pub fn expired_frame() -> &'static str {
+    "event: nylorun.closed\ndata: {\"reason\":\"token_expired\"}\n\n"
+}
+
 /// A `data:` line a line of text, and the blank line that ends the frame. Content that a caller wrote over several
 /// lines is kept so; a reader joins them again.
 fn push_data(out: &mut String, data: &str) {

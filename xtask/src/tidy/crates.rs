@@ -22,13 +22,14 @@ const fn layer(name: &'static str, may_use: &'static [&'static str], reason: &'s
 }
 
 /// The table, lowest first. A crate that is not in it fails; so does an edge that its row does not list.
-const LAYERS: [Layer; 19] = [
+const LAYERS: [Layer; 20] = [
     layer("domain", &[], "nouns and pure decisions: everything stands on it, so it stands on nothing"),
     layer("engine", &["domain"], "a pure state machine: it asks for effects and reaches none"),
     layer("wire", &["domain"], "converts between JSON and domain types, and decides nothing"),
     layer("ports", &["domain"], "traits over domain types, so that an adapter needs no layer above it"),
     layer("store", &["domain", "wire"], "executes changes; of wire it uses the event codec only"),
     layer("keys", &["domain", "ports", "store"], "keeps sealed keys in the store and hands out answers, never keys"),
+    layer("identity", &["domain", "ports"], "checks tokens of issuers; key sets come by a port"),
     layer("blobs", &["domain", "ports"], "keeps bytes under keys; what they mean is known above"),
     layer("gates", &["domain", "ports"], "the way out: it knows neither the store nor the workspace"),
     layer("workspace", &["domain", "ports"], "the manager keeps its records through a port and reaches no store"),
@@ -68,7 +69,7 @@ const EXCLUSIVE: [Exclusive; 8] = [
     exclusive("rusqlite", &["store", "bench"], "SQL stays in the store; bench measures a bare commit beside a turn"),
     exclusive("tokio-postgres", &["store", "bench"], "SQL stays in the store; bench measures a bare commit"),
     exclusive("reqwest", &["gates", "client", "testkit", "bench"], "calls out go through the gates' guarded client"),
-    exclusive("ring", &["keys"], "sealed keys have one reader"),
+    exclusive("ring", &["keys", "identity"], "sealed keys have one reader, and public ones another"),
     exclusive("bashkit", &["workspace"], "a shell runs only inside a workspace"),
     exclusive("clap", &["nylorun", "bench"], "the command line is the binary's"),
 ];

@@ -32,8 +32,10 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 pub(crate) use args::{
-    DemoArgs, LogsArgs, MigrateArgs, ModelName, OpenapiArgs, OpenapiDocument, Place, ServeArgs, StartArgs, StopArgs,
+    DemoArgs, LogsArgs, MigrateArgs, ModelName, OpenapiArgs, OpenapiDocument, Place, ServeArgs, Source, StartArgs,
+    StopArgs,
 };
+pub(crate) use document::read as read_document;
 pub(crate) use failure::Failure;
 pub(crate) use home::{CredentialsFile, HomeArgs, HostFile, KeptFile, LinkFile, NamedKey, read as read_file};
 pub(crate) use key::KeyRole;

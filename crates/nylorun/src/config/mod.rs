@@ -44,6 +44,10 @@ pub(crate) struct Config {
     pub(crate) management_key_file: Option<PathBuf>,
     /// The operator's additions to the model catalogue.
     pub(crate) models_file: Option<PathBuf>,
+    /// The issuers whose tokens are taken.
+    pub(crate) identity_file: Option<PathBuf>,
+    /// What clients call the server that stands before this one, without a slash at its end.
+    pub(crate) public_url: Option<String>,
     /// How the harness of this process is reached.
     pub(crate) harness: HarnessReached,
     /// How long running commands get at a stop.
@@ -100,6 +104,8 @@ impl Config {
             tenant_name: env.text("NYLORUN_TENANT_NAME")?.map(values::tenant_name).transpose()?,
             management_key_file: env.text("NYLORUN_MANAGEMENT_KEY_FILE")?.map(PathBuf::from),
             models_file: env.text("NYLORUN_MODELS_FILE")?.map(PathBuf::from),
+            identity_file: env.text("NYLORUN_IDENTITY_FILE")?.map(PathBuf::from),
+            public_url: env.text("NYLORUN_PUBLIC_URL")?.map(|url| values::public_url(&url)).transpose()?,
             harness: values::harness(env.text("NYLORUN_HARNESS")?)?,
             stop_grace: values::stop_grace(env.text("NYLORUN_STOP_GRACE")?)?,
             yield_after: values::yield_after(env.text("NYLORUN_YIELD_STEPS")?, env.text("NYLORUN_YIELD_AFTER")?)?,
@@ -193,6 +199,8 @@ mod tests {
             ("NYLORUN_TENANT_ID", "tn_short"),
             ("NYLORUN_TENANT_NAME", "a\u{7}b"),
             ("NYLORUN_HARNESS", "remote"),
+            ("NYLORUN_PUBLIC_URL", "agents.example.com"),
+            ("NYLORUN_PUBLIC_URL", "https://a.example/?x"),
             ("NYLORUN_STOP_GRACE", "soon"),
             ("NYLORUN_YIELD_STEPS", "0"),
             ("NYLORUN_YIELD_STEPS", "501"),

@@ -60,6 +60,18 @@ fn is_name(text: &str) -> bool {
     text.len() <= 253 && text.split('.').all(is_label)
 }
 
+/// The URL by which clients reach the server, without slashes at its end (engine f.2).
+pub(super) fn public_url(text: &str) -> Result<String, Failure> {
+    let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+    let authority = rest.map(|rest| rest.split('/').next().unwrap_or_default().to_ascii_lowercase());
+    let is_in_path = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~!$&'()*+,;=:@%[]".contains(&byte);
+    if authority.is_some_and(|authority| is_host(&authority)) && text.bytes().all(is_in_path) {
+        return Ok(text.trim_end_matches('/').to_owned());
+    }
+    let allowed = "http:// or https://, the host and perhaps a path, such as https://agents.example.com";
+    Err(unusable("NYLORUN_PUBLIC_URL", text, allowed))
+}
+
 /// The URL may hold a password, so its value is not repeated.
 pub(super) fn database_url(url: &str) -> Result<DatabaseUrl, Failure> {
     url.parse().map_err(|error| {

@@ -21,6 +21,8 @@ const SERVER: &[&str] = &[
     "NYLORUN_TENANT_NAME",
     "NYLORUN_MANAGEMENT_KEY_FILE",
     "NYLORUN_MODELS_FILE",
+    "NYLORUN_IDENTITY_FILE",
+    "NYLORUN_PUBLIC_URL",
     "NYLORUN_HARNESS",
     "NYLORUN_STOP_GRACE",
     "NYLORUN_YIELD_STEPS",
@@ -51,7 +53,6 @@ const NOT_YET: &[&str] = &[
     "NYLORUN_S2_ENDPOINT",
     "NYLORUN_S2_TOKEN",
     "NYLORUN_WORKSPACE_STORE_URL",
-    "NYLORUN_PUBLIC_URL",
     "NYLORUN_PACKING",
     "NYLORUN_GATES_LISTEN_HOST",
     "NYLORUN_GATES_LISTEN_PORT",
@@ -81,7 +82,6 @@ const NOT_YET: &[&str] = &[
     "NYLORUN_OBJECT_STORE_REGION",
     "NYLORUN_OBJECT_STORE_ACCESS_KEY",
     "NYLORUN_OBJECT_STORE_SECRET_KEY",
-    "NYLORUN_IDENTITY_FILE",
     "NYLORUN_ENDPOINT_LOOPBACK",
 ];
 
@@ -166,12 +166,12 @@ mod tests {
             "NYLORUN_TEST_POSTGRES_URL",
             "NYLORUN_SANBOX",
             "NYLORUN_RESOLVER_URL",
-            "NYLORUN_IDENTITY_FILE",
+            "NYLORUN_S2_ENDPOINT",
         ];
         let found = idle(names.into_iter().map(str::to_owned));
         let expected = [
-            ("NYLORUN_IDENTITY_FILE", "this version does not read it yet"),
             ("NYLORUN_RESOLVER_URL", "it was removed"),
+            ("NYLORUN_S2_ENDPOINT", "this version does not read it yet"),
             ("NYLORUN_SANBOX", "no variable has this name"),
         ];
         assert_eq!(found, expected.map(|(name, why)| Idle { name: name.to_owned(), why }));

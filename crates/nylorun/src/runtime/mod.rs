@@ -1,6 +1,7 @@
 //! The whole runtime in one process: what is composed of what, started in order and stopped in reverse (engine f.3).
 
 mod harness;
+mod identity;
 mod keys;
 mod sweeps;
 
@@ -56,6 +57,7 @@ pub(crate) struct Runtime {
 impl Runtime {
     /// Starts everything. When this answers, requests are served.
     pub(crate) async fn start(config: &Config) -> Result<Self, Failure> {
+        let issuers = identity::trusted_issuers(config)?;
         let home = Home::prepare(&config.home)?;
         let lock = home.lock()?;
         let database = config.database.clone().unwrap_or_else(|| home.database());
@@ -93,6 +95,7 @@ impl Runtime {
             blobs,
             backends: Arc::new(workspaces.clone()),
             vault: secrets,
+            issuers: Arc::new(issuers),
             catalogue: catalogue_of(&catalogue),
             host: Host { id: host_id.clone(), path: home.tenant().display().to_string() },
         });
@@ -233,7 +236,7 @@ fn server_config(config: &Config, port: u16) -> ServerConfig {
     allowed_hosts.extend(config.allowed_hosts.iter().cloned());
     let version = env!("CARGO_PKG_VERSION").to_owned();
     let limits = Limits { write: config.stall_limit, ..Limits::default() };
-    ServerConfig { allowed_hosts, version, limits }
+    ServerConfig { allowed_hosts, public_url: config.public_url.clone(), version, limits }
 }
 
 fn spawn_server(listener: TcpListener, app: App, config: ServerConfig, stages: Stages) -> JoinHandle<()> {

@@ -44,7 +44,11 @@ impl Maker<'_> {
     fn key(&self) -> &str {
         match self.route.audience {
             Audience::Management => &self.world.management_key,
-            Audience::Runtime | Audience::RuntimeAlone | Audience::Everyone => &self.world.application_key,
+            Audience::Runtime
+            | Audience::RuntimeByKey
+            | Audience::RuntimeAlone
+            | Audience::Everyone
+            | Audience::Anyone => &self.world.application_key,
         }
     }
 
@@ -108,11 +112,14 @@ impl Maker<'_> {
     fn credentials(&self) -> Vec<Case> {
         let required = || expect(401, Code::CredentialRequired, Message::Some);
         let invalid = || expect(401, Code::CredentialInvalid, Message::Some);
-        let nothing = self.sound("nothing sent", required()).without("nylorun-protocol").without("authorization");
-        let mut cases = vec![nothing, self.sound("no credential", required()).without("authorization")];
-        for header in ["Basic eDp5", "Bearer", "Bearer a b", "Bearer  "] {
-            let case = self.sound("not a bearer", required()).without("authorization");
-            cases.push(case.with("authorization", header));
+        let mut cases = Vec::new();
+        if self.route.audience != Audience::Anyone {
+            cases.push(self.sound("nothing sent", required()).without("nylorun-protocol").without("authorization"));
+            cases.push(self.sound("no credential", required()).without("authorization"));
+            for header in ["Basic eDp5", "Bearer", "Bearer a b", "Bearer  "] {
+                let case = self.sound("not a bearer", required()).without("authorization");
+                cases.push(case.with("authorization", header));
+            }
         }
         for token in ["0".repeat(64), "A".repeat(64), "short".to_owned(), "e30.e30.e30".to_owned()] {
             let case = self.sound("an unknown credential", invalid()).without("authorization");
@@ -130,9 +137,9 @@ impl Maker<'_> {
 
     fn other_key(&self) -> Option<&str> {
         match self.route.audience {
-            Audience::Runtime | Audience::RuntimeAlone => Some(&self.world.management_key),
+            Audience::Runtime | Audience::RuntimeByKey | Audience::RuntimeAlone => Some(&self.world.management_key),
             Audience::Management => Some(&self.world.application_key),
-            Audience::Everyone => None,
+            Audience::Everyone | Audience::Anyone => None,
         }
     }
 
@@ -149,7 +156,7 @@ impl Maker<'_> {
             self.sound("a reserved subject", invalid()).acting("installation", "sessions:own"),
             self.sound("a subject twice", invalid()).acting("ann", "sessions:own").with("nylorun-subject", "bob"),
         ];
-        if self.route.audience != Audience::Everyone {
+        if !matches!(self.route.audience, Audience::Everyone | Audience::Anyone) {
             let others: Vec<_> = Scope::ALL.iter().filter(|scope| !self.route.scopes.contains(scope)).collect();
             let others = others.iter().map(|scope| scope.as_str()).collect::<Vec<_>>().join(" ");
             let refused = expect(403, Code::ScopeRequired, Message::Some);
@@ -300,7 +307,7 @@ impl Maker<'_> {
         let elsewhere =
             self.target_with(|name| if name == "id" { "no-such-session".to_owned() } else { sound_param(name) });
         let mut cases = vec![Case { target: elsewhere, ..self.sound("a session that is not there", missing()) }];
-        if self.route.audience == Audience::Runtime {
+        if matches!(self.route.audience, Audience::Runtime | Audience::RuntimeByKey) {
             let scopes = self.route.scopes.iter().map(|scope| scope.as_str()).collect::<Vec<_>>().join(" ");
             let case = self.sound("a session of somebody else", missing());
             cases.push(case.acting(&self.world.stranger, &scopes));

@@ -24,7 +24,7 @@ pub(crate) async fn follow(call: Call) -> Result<Reply, Rejection> {
         _ => None,
     });
     let deltas = deltas?.unwrap_or(Deltas::Unwanted);
-    let follower = call.server.app.follow(&call.caller, &session, after).await.map_err(refused)?;
+    let follower = call.server.app.follow(call.caller()?, &session, after).await.map_err(refused)?;
     let keepalive = call.server.config.limits.keepalive;
     Ok(Reply::Events(sse::events(session, follower, deltas, keepalive, call.server.stages.clone())))
 }
@@ -41,7 +41,7 @@ pub(crate) async fn read(call: Call) -> Result<Reply, Rejection> {
         None => read_cursor(cursor, &session),
     });
     let after = after.transpose()?;
-    let page = call.server.app.history(&call.caller, &session, after, limit).await.map_err(refused)?;
+    let page = call.server.app.history(call.caller()?, &session, after, limit).await.map_err(refused)?;
     let served = page.events.iter().filter(|event| is_served(event, agent));
     let bodies: Vec<_> = served.map(|event| names::older_event(&event.kind, &event.body)).collect();
     let paging = match limit {

@@ -24,7 +24,7 @@ pub(crate) async fn list(call: Call) -> Result<Reply, Rejection> {
         Some(limit) => page(&call, limit).await,
         None => {
             let (agent, effects) = (agent(&call)?, effects(&call)?);
-            let sessions = call.server.app.session_list(&call.caller, agent, effects).await.map_err(refused)?;
+            let sessions = call.server.app.session_list(call.caller()?, agent, effects).await.map_err(refused)?;
             Ok(Reply::ok(&session::list(&sessions)))
         }
     }
@@ -42,7 +42,7 @@ async fn page(call: &Call, limit: usize) -> Result<Reply, Rejection> {
     let filters: Vec<_> = FILTERS.iter().filter_map(|name| Some((*name, call.query.get(name)?))).collect();
     let binding = ListBinding { tenant: call.server.app.tenant_id(), route: call.route.path, filters: &filters };
     let place = call.given("cursor")?.map(|cursor| read_place(cursor, &binding)).transpose()?;
-    let found = call.server.app.session_page(&call.caller, query, place.as_ref(), limit).await.map_err(refused)?;
+    let found = call.server.app.session_page(call.caller()?, query, place.as_ref(), limit).await.map_err(refused)?;
     let next = found.next.map(|SessionPlace { created_at, id }| {
         cursor::list(&binding, &ListKey { place: created_at.0, id: id.as_str().to_owned() })
     });

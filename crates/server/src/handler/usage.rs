@@ -20,7 +20,7 @@ const EXPORTED_CALLS: usize = 200;
 pub(crate) async fn of_session(call: Call) -> Result<Reply, Rejection> {
     call.refuse_unknown_queries()?;
     let (session, turn) = (call.session_id()?, turn(&call)?);
-    let found = call.server.app.session_usage(&call.caller, &session, turn.as_ref()).await.map_err(refused)?;
+    let found = call.server.app.session_usage(call.caller()?, &session, turn.as_ref()).await.map_err(refused)?;
     Ok(Reply::ok(&usage::of_session(&session, turn.as_ref(), found.as_of, &found.totals)))
 }
 
@@ -34,7 +34,7 @@ pub(crate) async fn session_calls(call: Call) -> Result<Reply, Rejection> {
     let key = call.given("cursor")?.map(|cursor| read_key(cursor, &binding)).transpose()?;
     let place = key.map(|ListKey { place, id }| CallPlace { at: Millis(place), id });
     let app = &call.server.app;
-    let found = app.session_calls(&call.caller, &session, turn.as_ref(), place.as_ref(), limit);
+    let found = app.session_calls(call.caller()?, &session, turn.as_ref(), place.as_ref(), limit);
     let found = found.await.map_err(refused)?;
     let next = found.next.map(|CallPlace { at, id }| cursor::list(&binding, &ListKey { place: at.0, id }));
     Ok(Reply::ok(&usage::session_page(&found.calls, next.as_deref(), found.as_of)))

@@ -11,6 +11,6 @@ pub(crate) async fn call(call: Call) -> Result<Reply, Rejection> {
     let tool = call.tool()?;
     let input = tool_input(call.body()?).map_err(unreadable)?;
     let session = call.session_id()?;
-    let given = call.server.app.workspace_tool(&call.caller, &session, tool, input).await.map_err(refused)?;
+    let given = call.server.app.workspace_tool(call.caller()?, &session, tool, input).await.map_err(refused)?;
     Ok(Reply::ok(&outcome(&given)))
 }

@@ -1,5 +1,6 @@
 //! What a route is, and how a request finds its own.
 
+mod access;
 mod parts;
 mod retention;
 mod table;

@@ -8,8 +8,8 @@ use super::parts::{
     AFTER, AGENTS, AGENTS_WRITE, BAD_PAGE_CURSOR, BUSY, MANAGEMENT, NEVER, NO_SESSION, OTHER_PAGE_CURSOR, PAGED,
     RUNTIME, rejected,
 };
-use super::{AnswerKind, Audience, BodyKind, QueryParam, Refusal, Route, Scope, Verb, Work, retention, usage};
-use crate::handler::{agent, effect, file, history, key, me, model, session, session_list, tenant, workspace};
+use super::{AnswerKind, Audience, BodyKind, QueryParam, Refusal, Route, Verb, Work, access, retention, usage};
+use crate::handler::{agent, effect, file, history, key, model, session, session_list, tenant, workspace};
 use crate::request::MAX_LIMIT;
 
 /// Every route, in the order of the documents.
@@ -139,6 +139,7 @@ pub const ROUTES: &[Route] = &[
         path: "/v1/sessions/{id}/manifest",
         name: "getSessionManifest",
         summary: "Show the manifest that a session pinned",
+        audience: Audience::RuntimeByKey,
         scopes: AGENTS,
         answer: AnswerKind::Json(answers::PINNED_MANIFEST),
         errors: &[NO_SESSION],
@@ -253,17 +254,8 @@ pub const ROUTES: &[Route] = &[
         handler: |call| Box::pin(effect::settle(call)),
         ..RUNTIME
     },
-    Route {
-        path: "/v1/me",
-        name: "whoAmI",
-        summary: "Show who the caller is",
-        tag: "service",
-        audience: Audience::Everyone,
-        scopes: Scope::ALL,
-        answer: AnswerKind::Json(answers::ME),
-        handler: |call| Box::pin(me::me(call)),
-        ..RUNTIME
-    },
+    access::ME,
+    access::JWKS,
     Route {
         path: "/v1/tenant",
         name: "getTenant",

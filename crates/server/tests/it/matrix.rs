@@ -17,13 +17,19 @@ enum As {
 /// The refusal that the specification wants (api 1.5, 2, 3), or none.
 fn refusal(route: &Route, caller: As) -> Option<&'static str> {
     match (route.audience, caller) {
-        (Audience::Runtime | Audience::RuntimeAlone, As::Management) => Some("key_role_mismatch"),
+        (Audience::Runtime | Audience::RuntimeByKey | Audience::RuntimeAlone, As::Management) => {
+            Some("key_role_mismatch")
+        }
         (Audience::Management, As::Application | As::Subject) => Some("key_role_mismatch"),
         (Audience::RuntimeAlone, As::Subject) => Some("scope_required"),
-        (Audience::Runtime | Audience::RuntimeAlone | Audience::Everyone, As::Application | As::Studio)
+        (
+            Audience::Runtime | Audience::RuntimeByKey | Audience::RuntimeAlone | Audience::Everyone,
+            As::Application | As::Studio,
+        )
         | (Audience::Management, As::Management | As::Studio)
         | (Audience::Everyone, As::Management | As::Subject)
-        | (Audience::Runtime, As::Subject) => None,
+        | (Audience::Runtime | Audience::RuntimeByKey, As::Subject)
+        | (Audience::Anyone, _) => None,
     }
 }
 
@@ -71,7 +77,7 @@ fn the_table_is_that_of_the_specification() {
         ("GET", "/v1/sessions", Audience::Runtime, "sessions:own"),
         ("PUT", "/v1/sessions/{id}", Audience::Runtime, "sessions:own"),
         ("GET", "/v1/sessions/{id}", Audience::Runtime, "sessions:own"),
-        ("GET", "/v1/sessions/{id}/manifest", Audience::Runtime, a),
+        ("GET", "/v1/sessions/{id}/manifest", Audience::RuntimeByKey, a),
         ("POST", "/v1/sessions/{id}/commands", Audience::Runtime, "sessions:own"),
         ("DELETE", "/v1/sessions/{id}/queue/{messageId}", Audience::Runtime, "sessions:own"),
         ("GET", "/v1/sessions/{id}/events", Audience::Runtime, "sessions:own"),
@@ -81,6 +87,7 @@ fn the_table_is_that_of_the_specification() {
         ("POST", "/v1/sessions/{id}/sandbox/{tool}", Audience::RuntimeAlone, ""),
         ("POST", "/v1/sessions/{id}/effects/{effectId}/settle", Audience::RuntimeAlone, ""),
         ("GET", "/v1/me", Audience::Everyone, "agents:read agents:write sessions:own sandboxes:write"),
+        ("GET", "/v1/access/jwks", Audience::Anyone, ""),
         ("GET", "/v1/tenant", Audience::Management, ""),
         ("PUT", "/v1/tenant/config/seed", Audience::Management, ""),
         ("POST", "/v1/tenant/reset", Audience::Management, ""),

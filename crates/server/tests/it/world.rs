@@ -7,6 +7,7 @@ use std::time::Duration;
 use nylorun_app::{App, Host, Parts};
 use nylorun_domain::hash::sha256_hex;
 use nylorun_domain::id::{TenantId, WorkerId};
+use nylorun_domain::issuer::{Person, TokenScope};
 use nylorun_domain::json::Json;
 use nylorun_domain::time::Millis;
 use nylorun_domain::tool::ToolOutcome;
@@ -14,6 +15,7 @@ use nylorun_domain::workspace::WorkspaceKey;
 use nylorun_ports::BoxFuture;
 use nylorun_ports::abort::Abort;
 use nylorun_ports::backends::BackendReport;
+use nylorun_ports::issuers::{TokenRefusal, TrustedIssuers};
 use nylorun_ports::model_vault::{ModelPut, ModelVault};
 use nylorun_ports::models::KeysError;
 use nylorun_ports::run::{CoreError, Harness, RunCore, RunEnd, TurnStart};
@@ -77,6 +79,20 @@ impl Workspaces for Idle {
 impl WorkspaceRemoval for Idle {
     fn remove<'a>(&'a self, _: &'a WorkspaceKey) -> BoxFuture<'a, Result<(), RemovalError>> {
         Box::pin(async { Ok(()) })
+    }
+}
+
+impl TrustedIssuers for Idle {
+    fn identifiers(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn grantable(&self) -> Vec<TokenScope> {
+        Vec::new()
+    }
+
+    fn person<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<Person, TokenRefusal>> {
+        Box::pin(async { Err(TokenRefusal::Invalid("no issuer is trusted".to_owned())) })
     }
 }
 
@@ -144,13 +160,18 @@ impl World {
             blobs: Arc::new(MemoryBlobs::default()),
             backends: Arc::new(Idle),
             vault: Arc::new(Idle),
+            issuers: Arc::new(Idle),
             catalogue: vec![],
             host: Host { id: "host_0123456789abcdefghjkmnpqrs".to_owned(), path: "/home/test".to_owned() },
         });
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let addr = listener.local_addr().expect("an address");
-        let config =
-            ServerConfig { allowed_hosts: loopback_hosts(addr.port(), &[]), version: "0.0.0".to_owned(), limits };
+        let config = ServerConfig {
+            allowed_hosts: loopback_hosts(addr.port(), &[]),
+            public_url: None,
+            version: "0.0.0".to_owned(),
+            limits,
+        };
         let (handle, watch) = stages();
         let serving = tokio::spawn(async move { serve(listener, app, config, watch).await.expect("it serves") });
         Self { addr, live, store, stages: handle, serving, _home: home }

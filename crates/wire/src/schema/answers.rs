@@ -27,14 +27,16 @@ pub const AGENT_SAVED: Schema = Schema::Object(&open(&[
     required("implementationVersion", TEXT),
 ]));
 
-/// The agents.
+/// The agents. A trusted issuer's token is shown `agentId`, `name` and `description`; a key is shown the rest.
 pub const AGENT_LIST: Schema = Schema::Object(&open(&[required("agents", list_of(&AGENT_LISTED))]));
 
 const AGENT_LISTED: Schema = Schema::Object(&open(&[
     required("agentId", TEXT),
-    required("manifest", Schema::AnyObject),
-    required("manifestHash", TEXT),
-    required("implementationVersion", TEXT),
+    optional("name", TEXT),
+    optional("description", TEXT),
+    optional("manifest", Schema::AnyObject),
+    optional("manifestHash", TEXT),
+    optional("implementationVersion", TEXT),
 ]));
 
 /// Where a session stands.
@@ -271,8 +273,12 @@ pub const ME: Schema = Schema::Object(&open(&[
     optional("subject", TEXT),
     required("scopes", list_of(&TEXT)),
     required("agents", Schema::Any),
+    optional("sandboxes", list_of(&TEXT)),
     required("via", TEXT),
 ]));
+
+/// Public keys of what the runtime signs (api 7.4).
+pub const JWKS: Schema = Schema::Object(&open(&[required("keys", OBJECTS)]));
 
 /// The tenant's status (api 3.1).
 pub const TENANT: Schema = Schema::Object(&open(&[
