@@ -11,10 +11,8 @@ import { readSeen } from './support/seen.ts';
 
 /** Error codes that this version cannot send over HTTP, each with the reason. */
 const UNREACHABLE: Record<string, string> = {
-    token_expired: 'trusted issuers and capability links are not built',
-    issuer_unavailable: 'trusted issuers are not built',
     subject_required: 'the A2A endpoint is not built',
-    sandbox_not_granted: 'trusted issuers are not built',
+    sandbox_not_granted: 'sandbox resources are not built',
     sandbox_busy: 'sandbox resources are not built',
     sandbox_unavailable: 'sandbox resources are not built',
     sandbox_lost: 'pods are not built',

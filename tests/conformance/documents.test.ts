@@ -31,7 +31,7 @@ test('api 1.2: the four features without which no client connects are advertised
 
 test('api 1.2: features stand in the order of the specification', async () => {
     const order = ['runtime-tenants', 'admin-status', ...REQUIRED, 'tenant-fixture-model', 'subject-headers'];
-    order.push('session-reads', 'calls-export');
+    order.push('trusted-issuers', 'session-reads', 'calls-export');
     const { features } = done(await world.nobody.get('/health')).protocol;
     assert.deepEqual(
         features.filter((feature: string) => order.includes(feature)),

@@ -21,6 +21,7 @@ pub const FEATURES: &[&str] = &[
     // Optional ones that work in full.
     "tenant-fixture-model",
     "subject-headers",
+    "trusted-issuers",
     "session-reads",
     "calls-export",
     // Beyond the existing implementation.

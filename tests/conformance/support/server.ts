@@ -18,16 +18,22 @@ const READY = /^nylorun is ready at (http:\/\/127\.0\.0\.1:\d+)$/;
 export class Server {
     readonly home = mkdtempSync(join(tmpdir(), 'nylorun-conformance-'));
     readonly database: Database = newDatabase();
+    /** Variables beside those that every server has. */
+    readonly variables: Record<string, string>;
     url = '';
     applicationKey = '';
     managementKey = '';
     #child: ChildProcess | undefined;
     #disposed = false;
 
+    constructor(variables: Record<string, string> = {}) {
+        this.variables = variables;
+    }
+
     /** Starts a server, at the address of the last start if there was one. */
     async start(): Promise<void> {
         const listen = this.url === '' ? '127.0.0.1:0' : new URL(this.url).host;
-        const variables = { PATH: process.env.PATH, HOME: this.home, ...this.database.variables };
+        const variables = { PATH: process.env.PATH, HOME: this.home, ...this.database.variables, ...this.variables };
         const log = openSync(join(this.home, 'server.log'), 'a');
         const child = spawn(BINARY, ['serve', '--home', this.home, '--listen', listen], {
             env: variables,
@@ -85,8 +91,8 @@ export class Server {
 }
 
 /** A running server that is gone when the test process ends, however it ends. */
-export async function startServer(): Promise<Server> {
-    const server = new Server();
+export async function startServer(variables: Record<string, string> = {}): Promise<Server> {
+    const server = new Server(variables);
     process.once('exit', () => server.dispose());
     process.once('SIGTERM', () => process.exit(1));
     await server.start();

@@ -17,8 +17,8 @@ export class World {
     /** Without a credential, and without a protocol. */
     nobody!: Client;
 
-    async open(model: Model): Promise<void> {
-        this.server = await startServer();
+    async open(model: Model, variables: Record<string, string>): Promise<void> {
+        this.server = await startServer(variables);
         this.app = this.clientWith(this.server.applicationKey);
         this.management = this.clientWith(this.server.managementKey);
         this.nobody = new Client(this.server.url, {});
@@ -38,13 +38,16 @@ export class World {
 }
 
 /** A world for the tests of one file; it is gone after them. */
-export async function openWorld(model: Model = 'fixture'): Promise<World> {
+export async function openWorld(
+    model: Model = 'fixture',
+    variables: Record<string, string> = {},
+): Promise<World> {
     const world = new World();
     after(async () => {
         await world.server?.kill();
         world.server?.dispose();
     });
-    await world.open(model);
+    await world.open(model, variables);
     return world;
 }
 

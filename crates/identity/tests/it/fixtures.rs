@@ -1,5 +1,5 @@
-//! Keys and a token that another implementation made (Node's `crypto`): RSA keys cannot be made here, and what signed the
-//! token is not kept.
+//! Keys and a token that another implementation made (Node's `crypto`): RSA keys cannot be made here, and what signed
+//! the token is not kept.
 
 /// An RSA key of 2,048 bits.
 pub(crate) const RSA_PEM: &str = "-----BEGIN PUBLIC KEY-----

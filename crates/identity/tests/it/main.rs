@@ -1,6 +1,6 @@
 //! Identity files, tokens and key sets, over the public interface.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a helper of a test fails by panicking, as the test does")]
+#![expect(clippy::unwrap_used, reason = "a helper of a test fails by panicking, as the test does")]
 
 mod file;
 mod fixtures;

@@ -81,9 +81,8 @@ impl Runtime {
         let secrets = Arc::new(ModelSecrets::new(Arc::new(kek), store.clone(), now));
         let crossings = Arc::new(StoreCrossings::new(store.clone()));
         let http_tools = http_tool_gate(config, &crossings);
-        let models = Arc::new(models(config, &secrets, store.clone(), &catalogue));
         let blobs = open_blobs(&home)?;
-        let in_process = in_process(models, &workspaces, &http_tools, &blobs);
+        let in_process = in_process(models(config, &secrets, &store, &catalogue), &workspaces, &http_tools, &blobs);
         let harness = RuntimeHarness::start(config.harness, store.tenant(), in_process);
         let scheduler = Scheduler::new(committer, harness.reached(), worker_id(&host_id), scheduler_config(config));
         let app = App::new(Parts {
@@ -108,8 +107,7 @@ impl Runtime {
         let sweeps = tokio::spawn(run_sweeps(scheduler.clone(), maintenance));
 
         let url = format!("http://{address}");
-        let (backend, isolation) = backend.unwrap_or(("none", "none"));
-        tracing::info!(url, host = host_id, tenant = %store.tenant(), sandbox = backend, isolation, "ready");
+        say_ready(&url, &host_id, &store, backend);
         home.write_host_file(&host_file(host_id, &store, address, &url))?;
         Ok(Self {
             url,
@@ -192,6 +190,11 @@ fn say_starting(config: &Config, database: &DatabaseUrl) {
         pid = std::process::id(),
         "starting"
     );
+}
+
+fn say_ready(url: &str, host: &str, store: &Store, backend: Option<(&str, &str)>) {
+    let (sandbox, isolation) = backend.unwrap_or(("none", "none"));
+    tracing::info!(url, host, tenant = %store.tenant(), sandbox, isolation, "ready");
 }
 
 /// The backend of new workspaces with its isolation, `None` when none works here: then tools fail and say so.
@@ -338,23 +341,23 @@ fn open_blobs(home: &Home) -> Result<Arc<FileBlobs>, Failure> {
 }
 
 fn in_process(
-    models: Arc<Models>,
+    models: Models,
     workspaces: &WorkspaceManager,
     http_tools: &HttpToolGate,
     blobs: &Arc<FileBlobs>,
 ) -> InProcess {
     let (workspaces, http_tools) = (Arc::new(workspaces.clone()), Arc::new(http_tools.clone()));
-    InProcess::new(models, workspaces, http_tools, Arc::<FileBlobs>::clone(blobs))
+    InProcess::new(Arc::new(models), workspaces, http_tools, Arc::<FileBlobs>::clone(blobs))
 }
 
 fn http_tool_gate(config: &Config, crossings: &Arc<StoreCrossings>) -> HttpToolGate {
     HttpToolGate::new(Outbound::new(config.private_targets), Arc::<StoreCrossings>::clone(crossings))
 }
 
-fn models(config: &Config, secrets: &Arc<ModelSecrets>, store: Store, catalogue: &Arc<Catalogue>) -> Models {
+fn models(config: &Config, secrets: &Arc<ModelSecrets>, store: &Store, catalogue: &Arc<Catalogue>) -> Models {
     Models::new(
         Arc::<ModelSecrets>::clone(secrets),
-        Arc::new(StoreBudgets::new(store)),
+        Arc::new(StoreBudgets::new(store.clone())),
         Arc::new(Outbound::new(config.private_targets)),
         Arc::clone(catalogue),
         CallSettings::default(),

@@ -23,6 +23,7 @@ mod harness_api;
 mod home;
 mod http;
 mod http_tools;
+mod issuers;
 mod kills;
 mod log;
 mod orders;

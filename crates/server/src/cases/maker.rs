@@ -42,14 +42,8 @@ impl Maker<'_> {
     }
 
     fn key(&self) -> &str {
-        match self.route.audience {
-            Audience::Management => &self.world.management_key,
-            Audience::Runtime
-            | Audience::RuntimeByKey
-            | Audience::RuntimeAlone
-            | Audience::Everyone
-            | Audience::Anyone => &self.world.application_key,
-        }
+        let is_managed = self.route.audience == Audience::Management;
+        if is_managed { &self.world.management_key } else { &self.world.application_key }
     }
 
     fn target(&self) -> String {

@@ -99,7 +99,7 @@ async fn a_refusal_of_the_protocol_names_versions_and_features() {
     let world = World::start().await;
     let features = [
         r#""runtime-tenants","admin-status","studio-principal","artifacts","management-api","resource-server""#,
-        r#""tenant-fixture-model","subject-headers","session-reads","calls-export","message-deltas""#,
+        r#""tenant-fixture-model","subject-headers","trusted-issuers","session-reads","calls-export","message-deltas""#,
     ];
     let protocol = format!(r#"{{"min":4,"max":10,"features":[{}]}}"#, features.join(","));
     let expected = format!(r#"{{"status":"rejected","code":"protocol_unsupported","protocol":{protocol}}}"#);
