@@ -39,7 +39,7 @@ impl App {
             updated_at: created_at,
             schema_version: nylorun_store::schema_version(),
             path: self.parts().host.path.clone(),
-            store_ok: true,
+            store_ok: store.check_writes().await.is_ok(),
             scheduler_ok: true,
             model_ok: model != ModelView::Unconfigured && self.parts().vault.opens().await.is_ok(),
             schema_ok: true,
@@ -68,7 +68,9 @@ impl App {
 
     /// Whether this process can do its work.
     pub async fn ready(&self) -> Checks {
-        Checks { tenant: true, database: self.store().setting_get(TENANT_NAME).await.is_ok() }
+        let store = self.store();
+        let database = store.setting_get(TENANT_NAME).await.is_ok() && store.check_writes().await.is_ok();
+        Checks { tenant: true, database }
     }
 
     /// Writes those settings that are not set.

@@ -94,7 +94,7 @@ impl Driver {
             self.executors.abort_all(match error {
                 CoreError::OwnershipLost => AbortKind::OwnershipLost,
                 CoreError::TurnCancelled => AbortKind::Cancel,
-                CoreError::EffectDrift(_) | CoreError::Unavailable(_) => AbortKind::Deadline,
+                CoreError::EffectDrift(_) | CoreError::Unavailable(_) | CoreError::Refused(_) => AbortKind::Deadline,
             });
             RunEnd::Released(error)
         })
@@ -184,9 +184,12 @@ impl Driver {
                 self.drifted(&id);
                 return Ok(());
             }
-            Err(error @ (CoreError::OwnershipLost | CoreError::TurnCancelled | CoreError::Unavailable(_))) => {
-                return Err(error);
-            }
+            Err(
+                error @ (CoreError::OwnershipLost
+                | CoreError::TurnCancelled
+                | CoreError::Unavailable(_)
+                | CoreError::Refused(_)),
+            ) => return Err(error),
         };
         self.check_still_ours()?;
         self.watch_budget();

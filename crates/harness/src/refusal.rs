@@ -13,6 +13,7 @@ pub(crate) fn to_api(error: &CoreError) -> ApiError {
         CoreError::TurnCancelled => ErrorCode::TurnCancelled,
         CoreError::EffectDrift(_) => ErrorCode::EffectDrift,
         CoreError::Unavailable(_) => ErrorCode::Unavailable,
+        CoreError::Refused(_) => ErrorCode::Internal,
     };
     ApiError::new(code, error.to_string())
 }
@@ -23,7 +24,8 @@ pub(crate) fn from_api(error: ApiError, effect: Option<&EffectId>) -> CoreError 
         (ErrorCode::RunNotHeld | ErrorCode::OwnershipLost, _) => CoreError::OwnershipLost,
         (ErrorCode::TurnCancelled, _) => CoreError::TurnCancelled,
         (ErrorCode::EffectDrift, Some(effect)) => CoreError::EffectDrift(effect.clone()),
-        (ErrorCode::EffectDrift, None) | (ErrorCode::Invalid | ErrorCode::Unavailable | ErrorCode::Internal, _) => {
+        (ErrorCode::Internal, _) => CoreError::Refused(error.message),
+        (ErrorCode::EffectDrift, None) | (ErrorCode::Invalid | ErrorCode::Unavailable, _) => {
             CoreError::Unavailable(error.to_string())
         }
     }

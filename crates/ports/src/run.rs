@@ -69,6 +69,9 @@ pub enum CoreError {
     /// The store did not answer.
     #[error("the runtime is unavailable: {0}")]
     Unavailable(String),
+    /// The store cannot keep what was to be committed, and never will.
+    #[error("the runtime cannot record this: {0}")]
+    Refused(String),
 }
 
 /// What a run asks of the runtime.

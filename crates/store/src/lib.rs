@@ -36,7 +36,7 @@ use nylorun_wire::event::UnreadableEvent;
 pub use agent::AgentRow;
 pub use budget::ModelSettings;
 pub use crossing::{CrossingRow, TURN_NOT_HELD};
-pub use db::{Counts, Db, DbError, OpenError, WriteError};
+pub use db::{Counts, Db, DbError, Fault, OpenError, WriteError};
 pub use event::StoredEvent;
 pub use migrate::schema_version;
 pub use retention::{AgedSession, Removal};
@@ -64,6 +64,24 @@ pub enum StoreError {
     /// A stored event cannot be read back.
     #[error(transparent)]
     Event(#[from] UnreadableEvent),
+}
+
+impl StoreError {
+    /// What it says about trying the same again.
+    pub fn fault(&self) -> Fault {
+        match self {
+            Self::Db(error) => error.fault(),
+            Self::Event(_) => Fault::ForGood,
+        }
+    }
+
+    /// The words of what failed, without the statement.
+    pub fn reason(&self) -> String {
+        match self {
+            Self::Db(error) => error.reason(),
+            Self::Event(error) => error.to_string(),
+        }
+    }
 }
 
 impl Store {

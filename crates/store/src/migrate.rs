@@ -10,7 +10,7 @@ use rusqlite::Connection;
 use sha2::{Digest, Sha256};
 use tokio_postgres::Client;
 
-use crate::db::{DbError, OlderSchema, OpenError, chain};
+use crate::db::{DbError, Fault, OlderSchema, OpenError, chain};
 
 /// One step of the schema, in both dialects.
 struct Migration {
@@ -271,5 +271,6 @@ fn opening(source: DbError) -> OpenError {
 }
 
 fn failure(sql: &str, error: &dyn std::fmt::Display) -> DbError {
-    DbError::Statement { sql: sql.into(), code: "migration".into(), message: error.to_string().into() }
+    let (code, message) = ("migration".into(), error.to_string().into());
+    DbError::Statement { sql: sql.into(), code, message, fault: Fault::ForGood }
 }

@@ -63,6 +63,8 @@ const TENANT_ID: &str = "tenant.id";
 pub const TENANT_NAME: &str = "tenant.name";
 /// The setting that holds the time at which the tenant was made, in milliseconds since 1970.
 pub const TENANT_CREATED_AT: &str = "tenant.createdAt";
+/// The setting that is written to see whether the database takes writes again.
+const WRITE_PROBE: &str = "write.probe";
 /// The setting that counts changes of callers' keys.
 const PRINCIPAL_CHANGES: &str = "principal.changes";
 
@@ -154,6 +156,15 @@ impl Store {
     /// Sets a setting.
     pub async fn setting_put(&self, key: &str, value: &str) -> Result<(), WriteError> {
         self.db.write(vec![Statement::any(PUT_SETTING, params![key, value])]).await
+    }
+
+    /// Whether the database takes writes. Costs nothing while it took the last one; after one that it could not take
+    /// (its disk was full, say), a small one is tried.
+    ///
+    /// # Errors
+    /// Why it takes none.
+    pub async fn check_writes(&self) -> Result<(), WriteError> {
+        if self.db.takes_writes() { Ok(()) } else { self.setting_put(WRITE_PROBE, "1").await }
     }
 
     /// Sets a setting that is not set.

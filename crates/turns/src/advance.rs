@@ -9,10 +9,10 @@ use nylorun_domain::segment::{Next, SegmentInput, TurnEnd, TurnOutput, YieldAfte
 use nylorun_domain::session::{Session, Status};
 use nylorun_domain::time::Millis;
 use nylorun_domain::transcript::{Edit, Input, Line};
-use nylorun_domain::turn::{Journal, Owner, Take, release, take};
+use nylorun_domain::turn::{Journal, Owner, Take, fail_alone, release, take};
 use nylorun_ports::abort::{Abort, AbortKind};
 use nylorun_ports::run::{CoreError, Harness, RunCore, RunEnd, TurnStart};
-use nylorun_store::{Store, StoreError};
+use nylorun_store::{Fault, Store, StoreError};
 
 use crate::begun::Begun;
 use crate::clock::{now, stamp};
@@ -27,6 +27,9 @@ pub(crate) const LEASE: Duration = Duration::from_secs(30);
 /// How soon to look again at a session whose owner seems to be alive: a dead one is known by its lock, shortly after it
 /// died.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
+/// How soon to look again at a turn that the database lets nobody end: only a new build or an operator helps.
+const LOOK_MUCH_LATER: Duration = Duration::from_secs(10 * 60);
 
 /// What an advance needs.
 pub(crate) struct Advancer {
@@ -92,7 +95,10 @@ impl Advancer {
         match take(&session, owner, &effects, &self.worker, &stamp()) {
             Take::Nothing => Ok(Advanced::Done),
             Take::Busy => Ok(Advanced::RetryAfter(LOOK_AGAIN)),
-            Take::Uncertain(change) => self.commit_alone(&self.taking(&session, *change)).await,
+            Take::Uncertain(change) => match self.commit_alone(&self.taking(&session, *change)).await {
+                Err(error) if error.fault() == Fault::ForGood => self.end_alone(&session, &turn, error.reason()).await,
+                committed => committed,
+            },
             Take::Taken(change) => {
                 let take = Box::new(self.taking(&session, *change));
                 self.run(Taken { session, take, turn, effects, begun }, abort).await
@@ -137,7 +143,9 @@ impl Advancer {
         let start = match start {
             Ok(start) => start,
             Err(LoadError::Store(error)) => return Err(error),
-            Err(LoadError::Incompatible(problem)) => return Ok(fail(&core, "execution.incompatible", problem).await),
+            Err(LoadError::Incompatible(problem)) => {
+                return self.fail(&session, &core, "execution.incompatible", problem).await;
+            }
         };
         let (epoch, transcript) = (start.epoch, Arc::clone(&start.transcript));
         let end = self.harness.run(start, Arc::<SessionCore>::clone(&core), abort.clone()).await;
@@ -152,7 +160,10 @@ impl Advancer {
             RunEnd::Released(CoreError::OwnershipLost | CoreError::TurnCancelled) => Ok(Advanced::Done),
             RunEnd::Released(CoreError::EffectDrift(effect)) => {
                 let problem = format!("effect {effect} asks for something else than before");
-                Ok(fail(&core, "effect_drift", problem).await)
+                self.fail(&session, &core, "effect_drift", problem).await
+            }
+            RunEnd::Released(CoreError::Refused(problem)) => {
+                self.fail(&session, &core, UNRECORDABLE, unrecordable(&problem)).await
             }
             RunEnd::Released(CoreError::Unavailable(problem)) => {
                 tracing::warn!(session = %session.id, %problem, "a run lost its runtime");
@@ -209,6 +220,52 @@ impl Advancer {
         })
     }
 
+    /// Fails the turn, since nothing can run it.
+    async fn fail(
+        &self,
+        session: &Session,
+        core: &SessionCore,
+        code: &str,
+        message: String,
+    ) -> Result<Advanced, StoreError> {
+        let end = TurnEnd::Failed { code: code.to_owned(), message };
+        match core.commit(Vec::new(), Next::Output(TurnOutput { end, edits: Vec::new() })).await {
+            Ok(_) => {
+                // A message that waited may have begun the next turn.
+                let (settled, _) = core.finish().await;
+                let goes_on = settled.is_some_and(|settled| settled.status == Status::Runnable);
+                Ok(if goes_on { Advanced::GoesOn } else { Advanced::Done })
+            }
+            Err(CoreError::TurnCancelled | CoreError::EffectDrift(_)) => Ok(Advanced::Done),
+            Err(CoreError::OwnershipLost) => Ok(Advanced::Again),
+            Err(CoreError::Unavailable(problem)) => {
+                tracing::warn!(session = %session.id, %problem, "a turn could not be failed");
+                Ok(Advanced::RetryAfter(LOOK_AGAIN))
+            }
+            Err(CoreError::Refused(problem)) => self.end_alone(session, core.turn(), problem).await,
+        }
+    }
+
+    /// Fails the turn by the least that can be written, since the database refuses what belongs to a turn's end: what
+    /// it refuses may be in that.
+    async fn end_alone(&self, seen: &Session, turn: &TurnId, problem: String) -> Result<Advanced, StoreError> {
+        let effects = self.store().effect_list(&seen.id, turn).await?;
+        let updated = self.committer.update(&seen.id, |current| {
+            let is_ours = current.epoch == seen.epoch || current.owner.as_ref() == Some(&self.worker);
+            let is_active = current.active_turn_id.as_ref() == Some(turn);
+            let change = || fail_alone(current, turn, &effects, UNRECORDABLE, &unrecordable(&problem), &stamp());
+            Ok::<_, std::convert::Infallible>((is_ours && is_active).then(change))
+        });
+        match updated.await {
+            Ok(Updated::Missing | Updated::Unchanged(_) | Updated::Committed(_)) => Ok(Advanced::Done),
+            Err(error) if error.fault() == Fault::ForGood => {
+                tracing::error!(session = %seen.id, %error, "the database lets nobody end a turn");
+                Ok(Advanced::RetryAfter(LOOK_MUCH_LATER))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
     /// The process stops: the session is given back, so that the next process takes it at once.
     async fn stopped(&self, taken: Option<Session>, journal: &Journal, abort: &Abort) -> Result<Advanced, StoreError> {
         let Some(session) = taken else { return Ok(Advanced::Done) };
@@ -237,15 +294,12 @@ fn after_lost_connection(taken: Option<&Session>) -> Duration {
     }
 }
 
-/// Fails the turn, since nothing could run it.
-async fn fail(core: &SessionCore, code: &str, message: String) -> Advanced {
-    let end = TurnEnd::Failed { code: code.to_owned(), message };
-    match core.commit(Vec::new(), Next::Output(TurnOutput { end, edits: Vec::new() })).await {
-        Ok(_) | Err(CoreError::TurnCancelled | CoreError::EffectDrift(_)) => Advanced::Done,
-        Err(CoreError::OwnershipLost) => Advanced::Again,
-        Err(CoreError::Unavailable(problem)) => {
-            tracing::warn!(%problem, "a turn could not be failed");
-            Advanced::RetryAfter(Duration::from_secs(1))
-        }
-    }
+/// The code of a turn that failed because the database refuses what it records.
+const UNRECORDABLE: &str = "internal";
+
+/// What such a turn says.
+fn unrecordable(problem: &str) -> String {
+    format!(
+        "the database refuses what this turn records, and would again: {problem}. The server's log names the statement"
+    )
 }

@@ -11,7 +11,7 @@ use nylorun_domain::turn::{Beside, Journal, Step, StepError, step};
 use nylorun_ports::BoxFuture;
 use nylorun_ports::models::Delta;
 use nylorun_ports::run::{CoreError, RunCore};
-use nylorun_store::StoreError;
+use nylorun_store::{Fault, StoreError};
 use tokio::sync::Mutex;
 
 use crate::clock::stamp;
@@ -110,7 +110,7 @@ impl SessionCore {
                     return Ok(answers);
                 }
                 Err(CommitError::Stale) => *state = self.reload(&state).await?,
-                Err(CommitError::Store(error)) => return Err(CoreError::Unavailable(error.to_string())),
+                Err(CommitError::Store(error)) => return Err(not_stored(&error)),
             }
         }
     }
@@ -170,6 +170,17 @@ fn edits_of(next: &Next) -> Option<Vec<Edit>> {
             TurnEnd::Completed { .. } | TurnEnd::Yielded { .. } | TurnEnd::Paused { .. } => Some(output.edits.clone()),
             TurnEnd::Failed { .. } | TurnEnd::Uncertain => None,
         },
+    }
+}
+
+/// Why a step was not stored, for its run.
+fn not_stored(error: &StoreError) -> CoreError {
+    match error.fault() {
+        Fault::Passing | Fault::NoWrites => CoreError::Unavailable(error.to_string()),
+        Fault::ForGood => {
+            tracing::error!(%error, "the database refuses what a turn records");
+            CoreError::Refused(error.reason())
+        }
     }
 }
 

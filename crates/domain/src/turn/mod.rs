@@ -16,6 +16,7 @@ mod take;
 pub use answer::{GiveAnswer, give_answer};
 pub use cancel::{Cancel, cancel};
 pub use message::{Message, WhenBusy, message};
+pub use output::fail_alone;
 pub use queue::{drop_queue, remove_queued};
 pub use settle::{SettleEffect, SettleOutcome, settle_effect};
 pub use step::{Beside, Journal, Step, StepError, step};

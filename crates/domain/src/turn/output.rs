@@ -3,15 +3,69 @@
 use super::doubt::abandon;
 use super::message::wake;
 use super::step::{Beside, Step};
-use crate::change::{CheckpointChange, EffectChange, EffectRow, Stamp, Wake, WakeChange, WakeReason};
+use crate::change::{CheckpointChange, EffectChange, EffectRow, SessionChange, Stamp, Wake, WakeChange, WakeReason};
 use crate::checkpoint::{Answer, Checkpoint, Interaction, State, Wait};
 use crate::effect::EffectStatus;
 use crate::event::{Payload, Source};
 use crate::id::TurnId;
 use crate::json::Json;
 use crate::segment::{TurnEnd, TurnOutput};
-use crate::session::Status;
+use crate::session::{Session, Status};
 use crate::transcript::Edit;
+
+/// Fails a turn by the least that says so: the session's row, one event, and the marks of `effects` that were in
+/// flight. For a store that refuses what an ordinary end brings with it. Messages that wait go on waiting: the next
+/// turn's end takes them up.
+pub fn fail_alone(
+    session: &Session,
+    turn: &TurnId,
+    effects: &[EffectRow],
+    code: &str,
+    message: &str,
+    stamp: &Stamp<'_>,
+) -> SessionChange {
+    let mut change = SessionChange::of(session);
+    for effect in effects {
+        let id = effect.id.clone();
+        match effect.status {
+            EffectStatus::Invoking if effect.may_have_changed() => {
+                change.effects.push(EffectChange::Uncertain { id, error: ABANDONED.to_owned() });
+            }
+            EffectStatus::Invoking | EffectStatus::Queued | EffectStatus::Pending => {
+                change.effects.push(EffectChange::Cancel { id });
+            }
+            EffectStatus::Completed | EffectStatus::Uncertain | EffectStatus::Cancelled => {}
+        }
+    }
+    change.session.owner = None;
+    fail_turn(&mut change, turn, code, message, stamp);
+    change.wake = WakeChange::Clear;
+    change
+}
+
+/// What is said of an effect that was in flight when its turn failed.
+const ABANDONED: &str = "the turn ended before its outcome was recorded";
+
+fn fail_turn(change: &mut SessionChange, turn: &TurnId, code: &str, message: &str, stamp: &Stamp<'_>) {
+    let session = &mut change.session;
+    session.status = Status::Failed;
+    session.error = Some(message.to_owned());
+    // What the turn's segments did to the transcript is undone by its end, so its snapshot counts for nothing.
+    session.history_snapshot = None;
+    end_turn(change, turn, Payload::TurnFailed { code: code.to_owned(), message: message.to_owned() }, stamp);
+}
+
+fn end_turn(change: &mut SessionChange, turn: &TurnId, payload: Payload, stamp: &Stamp<'_>) {
+    let session = &mut change.session;
+    session.active_turn_id = None;
+    session.last_turn_id = Some(turn.clone());
+    session.input_seq = None;
+    session.turn_manifest_hash = None;
+    if session.segment > 0 {
+        change.checkpoint = CheckpointChange::Clear;
+    }
+    change.event(Source::Loop, Some(turn.clone()), payload, stamp);
+}
 
 impl Step {
     /// Settles the segment with its output.
@@ -31,7 +85,8 @@ impl Step {
                 self.begin_queued(beside, stamp);
             }
             TurnEnd::Failed { code, message } => {
-                self.fail_turn(turn, code, message, stamp);
+                fail_turn(&mut self.change, turn, code, message, stamp);
+                self.slim_turn(turn);
                 self.begin_queued(beside, stamp);
             }
         }
@@ -39,10 +94,9 @@ impl Step {
 
     /// A turn that ran out of time, or that this program cannot go on with, may end while effects are in flight.
     fn abandon_rest(&mut self, stamp: &Stamp<'_>) {
-        const MESSAGE: &str = "the turn ended before its outcome was recorded";
         let mut rest: Vec<&EffectRow> = self.journal.rows().collect();
         rest.sort_by(|one, other| one.id.cmp(&other.id));
-        abandon(&mut self.change, rest, MESSAGE, stamp);
+        abandon(&mut self.change, rest, ABANDONED, stamp);
     }
 
     fn record_edits(&mut self, turn: &TurnId, edits: &[Edit], stamp: &Stamp<'_>) {
@@ -126,28 +180,7 @@ impl Step {
 
     fn complete_turn(&mut self, turn: &TurnId, output: &Json, stamp: &Stamp<'_>) {
         self.change.session.status = Status::Completed;
-        self.end_turn(turn, Payload::TurnCompleted { output: output.clone() }, stamp);
-    }
-
-    fn fail_turn(&mut self, turn: &TurnId, code: &str, message: &str, stamp: &Stamp<'_>) {
-        let session = &mut self.change.session;
-        session.status = Status::Failed;
-        session.error = Some(message.to_owned());
-        // What the turn's segments did to the transcript is undone by its end, so its snapshot counts for nothing.
-        session.history_snapshot = None;
-        self.end_turn(turn, Payload::TurnFailed { code: code.to_owned(), message: message.to_owned() }, stamp);
-    }
-
-    fn end_turn(&mut self, turn: &TurnId, payload: Payload, stamp: &Stamp<'_>) {
-        let session = &mut self.change.session;
-        session.active_turn_id = None;
-        session.last_turn_id = Some(turn.clone());
-        session.input_seq = None;
-        session.turn_manifest_hash = None;
-        if session.segment > 0 {
-            self.change.checkpoint = CheckpointChange::Clear;
-        }
-        self.change.event(Source::Loop, Some(turn.clone()), payload, stamp);
+        end_turn(&mut self.change, turn, Payload::TurnCompleted { output: output.clone() }, stamp);
         self.slim_turn(turn);
     }
 

@@ -17,7 +17,7 @@ use nylorun_domain::tool::{ToolOutcome, WorkspaceTool};
 use nylorun_domain::transcript::Input;
 use nylorun_domain::turn::{
     Beside, Cancel, CommandHead, Journal, Message, Owner, Refusal, SettleEffect, SettleOutcome, StepError, Take,
-    WhenBusy, cancel, message, release, settle_effect, step, take,
+    WhenBusy, cancel, fail_alone, message, release, settle_effect, step, take,
 };
 use nylorun_domain::usage::{Completed, Repetition, UsageRow};
 
@@ -573,4 +573,21 @@ fn settling_an_effect_of_a_cancelled_turn_wakes_nothing() {
     let retry = SettleEffect { head: head("k"), outcome: SettleOutcome::Retry };
     let refused = decide(|stamp| settle_effect(&before, &row, 0, retry, stamp));
     assert_eq!(refused.err(), Some(Refusal::TurnEnded(row.id)));
+}
+
+#[test]
+fn a_turn_is_failed_by_the_least_that_says_so() {
+    let mut effects = rows(&intended(&[tool_effect("1", WorkspaceTool::Bash), tool_effect("2", WorkspaceTool::Read)]));
+    effects.sort_by(|one, other| one.id.cmp(&other.id));
+    let before = Session { owner: Some(worker()), segment: 2, queued: 1, ..session(Status::Running) };
+    let change = decide(|stamp| fail_alone(&before, &turn(), &effects, "internal", "refused", stamp));
+    assert_sound(&before, &change);
+    assert_eq!(kinds(&change), ["failed"]);
+    let after = &change.session;
+    assert_eq!((after.status, &after.active_turn_id, &after.owner), (Status::Failed, &None, &None));
+    assert_eq!((&after.last_turn_id, after.error.as_deref()), (&Some(turn()), Some("refused")));
+    assert_eq!((after.queued, &change.wake, change.usage.len()), (1, &WakeChange::Clear, 0));
+    let error = "the turn ended before its outcome was recorded".to_owned();
+    let id = |at: usize| effects[at].id.clone();
+    assert_eq!(change.effects, [EffectChange::Uncertain { id: id(0), error }, EffectChange::Cancel { id: id(1) }]);
 }

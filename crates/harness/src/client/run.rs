@@ -96,7 +96,9 @@ impl Running {
             RunEnd::Released(CoreError::TurnCancelled) => self.settle(RunResult::Cancelled).await,
             RunEnd::Released(error @ CoreError::EffectDrift(_)) => self.fail("effect_drift", &error).await,
             // Core ends a run that it cannot serve itself; of one that it still holds, a call was refused as wrong.
-            RunEnd::Released(error @ CoreError::Unavailable(_)) => self.fail("internal", &error).await,
+            RunEnd::Released(error @ (CoreError::Unavailable(_) | CoreError::Refused(_))) => {
+                self.fail("internal", &error).await
+            }
         }
     }
 

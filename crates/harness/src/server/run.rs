@@ -147,7 +147,10 @@ impl Run {
         self.check_open()?;
         self.core.commit(reports, next).await.map_err(|error| {
             match &error {
-                CoreError::OwnershipLost | CoreError::TurnCancelled | CoreError::Unavailable(_) => {
+                CoreError::OwnershipLost
+                | CoreError::TurnCancelled
+                | CoreError::Unavailable(_)
+                | CoreError::Refused(_) => {
                     self.end(RunEnd::Released(error.clone()));
                 }
                 CoreError::EffectDrift(_) => {}

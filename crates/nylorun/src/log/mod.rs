@@ -45,7 +45,9 @@ fn begin(filter: &str, format: LogFormat, target: Target) {
         .with_env_filter(EnvFilter::new(filter))
         .with_writer(writer)
         .with_ansi(is_coloured)
-        .with_target(false);
+        .with_target(false)
+        // What cannot be logged is lost: to say so on standard error would end this process where that is full too.
+        .log_internal_errors(false);
     // A test may have set one already.
     let _ = match format {
         LogFormat::Text => subscriber.try_init(),

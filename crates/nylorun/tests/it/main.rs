@@ -29,6 +29,7 @@ mod log;
 mod orders;
 mod queue;
 mod raw;
+mod refusals;
 mod reset;
 mod retention;
 mod scripts;

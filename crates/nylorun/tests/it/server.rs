@@ -18,13 +18,15 @@ pub(crate) struct Setup {
     pub(crate) listen: String,
     /// Further variables of its environment.
     pub(crate) env: Vec<(String, String)>,
+    /// What a shell does before it becomes the server.
+    pub(crate) before: Option<&'static str>,
 }
 
 impl Setup {
     pub(crate) fn new(home: &Path) -> Self {
         // The log is in it before the server is: it must not be open to others then.
         fs::set_permissions(home, fs::Permissions::from_mode(0o700)).expect("the home directory is there");
-        Self { home: home.to_owned(), listen: "127.0.0.1:0".to_owned(), env: Vec::new() }
+        Self { home: home.to_owned(), listen: "127.0.0.1:0".to_owned(), env: Vec::new(), before: None }
     }
 
     pub(crate) fn with(mut self, name: &str, value: &str) -> Self {
@@ -32,9 +34,22 @@ impl Setup {
         self
     }
 
+    /// The same, in a process that did this before, in the words of `sh`.
+    pub(crate) fn after(self, before: &'static str) -> Self {
+        Self { before: Some(before), ..self }
+    }
+
     fn spawn(&self) -> Child {
         let log = fs::OpenOptions::new().create(true).append(true).open(self.home.join("server.log"));
-        let mut command = Command::new(env!("CARGO_BIN_EXE_nylorun"));
+        let program = env!("CARGO_BIN_EXE_nylorun");
+        let mut command = match self.before {
+            None => Command::new(program),
+            Some(before) => {
+                let mut shell = Command::new("sh");
+                shell.args(["-c", &format!("{before}; exec \"$0\" \"$@\""), program]);
+                shell
+            }
+        };
         command.arg("serve").arg("--home").arg(&self.home).args(["--listen", &self.listen]);
         for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("NYLORUN_")) {
             command.env_remove(name);

@@ -4,6 +4,17 @@ use std::sync::Arc;
 
 use super::statement::Guard;
 
+/// What a failure says about trying the same again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The database could not do it now: it was busy, or out of reach.
+    Passing,
+    /// It takes no write now: its disk is full or broken, or it may only be read.
+    NoWrites,
+    /// It refuses the statement or a value in it, and would again: a constraint, a size, a fault of this program.
+    ForGood,
+}
+
 /// A read that failed, or the reason below a failed write. Nothing was changed by it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DbError {
@@ -51,7 +62,31 @@ pub enum DbError {
         code: Arc<str>,
         /// The engine's message.
         message: Arc<str>,
+        /// What that says about trying again.
+        fault: Fault,
     },
+}
+
+impl DbError {
+    /// What it says about trying the same again.
+    pub fn fault(&self) -> Fault {
+        match self {
+            Self::Closed | Self::Busy | Self::Connection(_) => Fault::Passing,
+            Self::Column { .. } | Self::NulInText { .. } | Self::Parameters { .. } => Fault::ForGood,
+            Self::Statement { fault, .. } => *fault,
+        }
+    }
+
+    /// The engine's words, without the statement: for those who do not know it.
+    pub fn reason(&self) -> String {
+        match self {
+            Self::Statement { code, message, .. } => format!("{message} ({code})"),
+            Self::Parameters { wanted, given, .. } => format!("{wanted} parameters wanted, {given} given"),
+            Self::Closed | Self::Busy | Self::Connection(_) | Self::Column { .. } | Self::NulInText { .. } => {
+                self.to_string()
+            }
+        }
+    }
 }
 
 /// A write that failed. Except for [`WriteError::Unknown`], nothing of it was applied.
@@ -74,6 +109,16 @@ pub enum WriteError {
     /// The engine failed; nothing was applied.
     #[error(transparent)]
     Db(#[from] DbError),
+}
+
+impl WriteError {
+    /// What it says about trying the same again, when the engine failed.
+    pub fn fault(&self) -> Option<Fault> {
+        match self {
+            Self::Guard(_) | Self::Duplicate { .. } => None,
+            Self::Unknown(error) | Self::Db(error) => Some(error.fault()),
+        }
+    }
 }
 
 /// A database that cannot be opened.

@@ -15,6 +15,7 @@ mod url;
 mod value;
 mod worker_lock;
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -26,7 +27,7 @@ use postgres::Postgres;
 use sqlite::Sqlite;
 
 pub use counts::Counts;
-pub use error::{DbError, OpenError, WriteError};
+pub use error::{DbError, Fault, OpenError, WriteError};
 pub use home_lock::{HomeLock, HomeLockError, LockHolder};
 pub use notice::{Notice, Notices};
 pub use statement::{Expect, Guard, Statement};
@@ -97,6 +98,8 @@ pub struct Db {
     own_worker: Mutex<Option<String>>,
     /// SQLite: the sending side of locks that are never lost.
     never_lost: watch::Sender<bool>,
+    /// Whether the last write found that the database takes none.
+    takes_no_writes: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -117,7 +120,14 @@ impl Db {
                 Engine::Postgres(Box::new(Postgres::open(config, options, Arc::clone(&counters)).await?))
             }
         };
-        Ok(Self { engine, counters, crash, own_worker: Mutex::default(), never_lost: watch::Sender::new(false) })
+        Ok(Self {
+            engine,
+            counters,
+            crash,
+            own_worker: Mutex::default(),
+            never_lost: watch::Sender::new(false),
+            takes_no_writes: AtomicBool::new(false),
+        })
     }
 
     /// Which SQL this database speaks.
@@ -154,10 +164,21 @@ impl Db {
             Engine::Sqlite(sqlite) => sqlite.write(statements).await,
             Engine::Postgres(postgres) => postgres.write(statements).await,
         };
-        if result.is_ok() {
-            self.crash.after(number);
+        match &result {
+            Ok(()) => {
+                self.takes_no_writes.store(false, Ordering::Relaxed);
+                self.crash.after(number);
+            }
+            Err(error) if error.fault() == Some(Fault::NoWrites) => self.takes_no_writes.store(true, Ordering::Relaxed),
+            Err(_) => {}
         }
         result
+    }
+
+    /// Whether the database took the last write, or failed to for another reason than that it takes none: that its disk
+    /// is full, say.
+    pub fn takes_writes(&self) -> bool {
+        !self.takes_no_writes.load(Ordering::Relaxed)
     }
 
     /// Gives some of the space of what was removed back to the file system: 2,000 pages a call. PostgreSQL does so by

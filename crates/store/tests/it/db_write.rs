@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use nylorun_store::db::{DbError, Statement, Val, WriteError};
+use nylorun_store::db::{DbError, Fault, Statement, Val, WriteError};
 use nylorun_store::params;
 
 use crate::db_support::{REVISION, advance, create_probe, each, insert, rows};
@@ -37,6 +37,30 @@ async fn the_first_failure_decides_the_error() {
         assert!(matches!(broken, Err(WriteError::Db(DbError::Statement { .. }))), "{broken:?}");
         test.db.write(vec![advance("a", 0)]).await.unwrap();
         assert_eq!(rows(&test.db).await, pairs(&[("a", 1)]));
+    }
+}
+
+/// What a caller may do about a failure: what is refused for good is known from what was only not possible now.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_refused_for_good_is_said() {
+    for test in each().await {
+        create_probe(&test.db).await;
+        let values: &[(&'static str, Vec<Val>)] = &[
+            ("UPDATE nowhere SET x = $1", params![1i64]),
+            ("INSERT INTO probe (id, revision) VALUES ($1, $2)", params!["a", Val::Null]),
+            ("INSERT INTO probe (id, revision) VALUES ($1, $2)", params!["a\0b", 1i64]),
+            ("INSERT INTO probe (id, revision) VALUES ($1, $2)", params!["a"]),
+        ];
+        for (sql, params) in values {
+            let refused = test.db.write(vec![Statement::any(*sql, params.clone())]).await.unwrap_err();
+            assert_eq!(refused.fault(), Some(Fault::ForGood), "{refused}");
+            assert!(test.db.takes_writes());
+        }
+        let guard = test.db.write(vec![advance("a", 9)]).await.unwrap_err();
+        assert_eq!(guard.fault(), None);
+        test.db.close().await;
+        let closed = test.db.write(vec![insert("a")]).await.unwrap_err();
+        assert_eq!(closed.fault(), Some(Fault::Passing), "{closed}");
     }
 }
 

@@ -7,7 +7,7 @@ use tokio_postgres::types::private::BytesMut;
 use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
 
 use super::write::WasSent;
-use crate::db::error::{DbError, WriteError};
+use crate::db::error::{DbError, Fault, WriteError};
 use crate::db::statement::{Expect, Statement};
 use crate::db::url::chain;
 use crate::db::value::{Columns, Row, Val};
@@ -107,9 +107,23 @@ pub(super) fn row(columns: &Columns, row: &tokio_postgres::Row) -> Result<Row, D
 pub(super) fn failure(sql: &str, error: &tokio_postgres::Error) -> DbError {
     match error.as_db_error() {
         Some(server) if !is_shutdown(server.code()) => {
-            DbError::Statement { sql: sql.into(), code: server.code().code().into(), message: server.message().into() }
+            let code = server.code().code();
+            let message = server.message().into();
+            DbError::Statement { sql: sql.into(), code: code.into(), message, fault: fault(code) }
         }
         _ => connection_failure(error),
+    }
+}
+
+/// Reads a SQLSTATE by its class: values, constraints, statements and limits of the program are refused for good.
+fn fault(code: &str) -> Fault {
+    match (code.get(..2), code) {
+        // Full, a standby, an I/O error.
+        (_, "53100" | "25006" | "58030") => Fault::NoWrites,
+        // Missing privileges are given, and missing statements prepared again.
+        (_, "42501") => Fault::Passing,
+        (Some("21" | "22" | "23" | "42" | "44" | "54"), _) => Fault::ForGood,
+        (Some(_) | None, _) => Fault::Passing,
     }
 }
 

@@ -16,7 +16,7 @@ use tokio_postgres::Config;
 use tokio_postgres::types::ToSql;
 
 use super::counts::Counters;
-use super::error::{DbError, OpenError, WriteError};
+use super::error::{DbError, Fault, OpenError, WriteError};
 use super::statement::Statement;
 use super::value::{Row, Val};
 use super::{DbOptions, Notices, Prepared, WorkerLock, WorkerLockError};
@@ -95,6 +95,7 @@ impl Postgres {
                 sql: sql.into(),
                 code: "parameter".into(),
                 message: format!("a parameter is inferred as {kind}, which is not a plain type").into(),
+                fault: Fault::ForGood,
             });
         }
         Ok(Prepared { params: statement.params().len() })

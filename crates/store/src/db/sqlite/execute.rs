@@ -1,10 +1,10 @@
 //! Statements on one SQLite connection: binding, running, and turning its errors into ours.
 
 use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
-use rusqlite::{Connection, ErrorCode};
+use rusqlite::{Connection, ErrorCode, ffi};
 
 use crate::db::Prepared;
-use crate::db::error::{DbError, WriteError};
+use crate::db::error::{DbError, Fault, WriteError};
 use crate::db::statement::Statement;
 use crate::db::value::{Columns, Row, Val};
 
@@ -58,7 +58,34 @@ pub(super) fn failure(sql: &str, error: &rusqlite::Error) -> DbError {
         return DbError::Busy;
     }
     let code = error.sqlite_extended_error_code().map_or_else(|| "driver".to_owned(), |code| code.to_string());
-    DbError::Statement { sql: sql.into(), code: code.into(), message: error.to_string().into() }
+    let (message, fault) = (error.to_string().into(), fault(error));
+    DbError::Statement { sql: sql.into(), code: code.into(), message, fault }
+}
+
+/// The error of a step that says nothing of what is written, `BEGIN` say: what it met is the state of the connection.
+pub(super) fn control_failure(sql: &str, error: &rusqlite::Error) -> DbError {
+    match failure(sql, error) {
+        DbError::Statement { sql, code, message, fault: Fault::ForGood } => {
+            DbError::Statement { sql, code, message, fault: Fault::Passing }
+        }
+        failure => failure,
+    }
+}
+
+fn fault(error: &rusqlite::Error) -> Fault {
+    // Whatever the engine did not say itself, its driver refused.
+    let Some(error) = error.sqlite_error() else { return Fault::ForGood };
+    match error.code {
+        ErrorCode::DiskFull | ErrorCode::ReadOnly | ErrorCode::SystemIoFailure => Fault::NoWrites,
+        ErrorCode::TooBig
+        | ErrorCode::ConstraintViolation
+        | ErrorCode::TypeMismatch
+        | ErrorCode::ApiMisuse
+        | ErrorCode::ParameterOutOfRange => Fault::ForGood,
+        // The plain error: the statement is wrong, or one of its functions refuses a value.
+        ErrorCode::Unknown if error.extended_code & 0xff == ffi::SQLITE_ERROR => Fault::ForGood,
+        _ => Fault::Passing,
+    }
 }
 
 fn write_failure(sql: &str, error: &rusqlite::Error) -> WriteError {
@@ -99,6 +126,7 @@ fn placeholders(statement: &rusqlite::Statement<'_>, sql: &str) -> Result<Vec<us
             sql: sql.into(),
             code: "placeholder".into(),
             message: format!("{name} is not a placeholder of the form $1").into(),
+            fault: Fault::ForGood,
         })
     };
     (1..=statement.parameter_count()).map(number).collect()

@@ -158,7 +158,7 @@ fn apply(connection: &Connection, statements: &[Statement]) -> Result<(), WriteE
 fn commit(connection: &Connection) -> Result<(), WriteError> {
     let ran = connection.prepare_cached("COMMIT").and_then(|mut statement| statement.raw_execute());
     ran.map(|_| ()).map_err(|error| {
-        let failure = execute::failure("COMMIT", &error);
+        let failure = execute::control_failure("COMMIT", &error);
         match error.sqlite_error_code() {
             // The log may hold the commit although its sync failed, and a restart would then find it.
             Some(ErrorCode::SystemIoFailure) => WriteError::Unknown(failure),
@@ -176,5 +176,5 @@ fn roll_back(connection: &Connection) {
 
 fn control(connection: &Connection, sql: &str) -> Result<(), DbError> {
     let ran = connection.prepare_cached(sql).and_then(|mut statement| statement.raw_execute());
-    ran.map(|_| ()).map_err(|error| execute::failure(sql, &error))
+    ran.map(|_| ()).map_err(|error| execute::control_failure(sql, &error))
 }

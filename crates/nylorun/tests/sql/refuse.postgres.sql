@@ -1,0 +1,1 @@
+ALTER TABLE {table} ADD CONSTRAINT refused CHECK (NOT ({like})) NOT VALID

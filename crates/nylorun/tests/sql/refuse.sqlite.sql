@@ -1,0 +1,1 @@
+CREATE TRIGGER refused BEFORE INSERT ON {table} WHEN NEW.{like} BEGIN SELECT RAISE(ABORT, 'not today'); END
