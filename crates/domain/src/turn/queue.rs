@@ -93,7 +93,10 @@ impl Step {
     /// yet: the call is not begun, and the engine asks anew. The journal keeps what was read before which call, so that
     /// a replay reads it at the same place. Answers whether there was anything to read.
     pub(super) fn steer(&mut self, turn: &TurnId, effects: &[Intent], beside: &Beside, stamp: &Stamp<'_>) -> bool {
-        let steers: Vec<_> = beside.queued.iter().filter(|message| message.mode == QueueMode::Steer).collect();
+        // One that an earlier turn left unread waits for its own turn, in its place among the others.
+        let begun = self.change.session.input_seq.unwrap_or(-1);
+        let is_for_this = |message: &&QueuedMessage| message.mode == QueueMode::Steer && message.seq > begun;
+        let steers: Vec<_> = beside.queued.iter().filter(is_for_this).collect();
         let [effect] = effects else { return false };
         let asks = matches!(effect.request, IntentRequest::Model);
         if !asks || steers.is_empty() || self.journal.row(&effect.id).is_some() {

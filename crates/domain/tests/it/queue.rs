@@ -149,6 +149,21 @@ fn only_a_model_call_reads_and_only_what_steers() {
 }
 
 #[test]
+fn what_an_earlier_turn_left_unread_keeps_its_place() {
+    let (before, steer) = waiting(WhenBusy::Steer);
+    // The turn that is active now began after the message was said: with one that waited before it.
+    let before = Session { input_seq: Some(steer.seq + 1), ..before };
+    let model = Next::Intents(vec![model_effect("1")]);
+    let step = take_step(&before, &Journal::default(), &model, std::slice::from_ref(&steer));
+    assert_eq!((step.answers, step.change.queue), (vec![IntentAnswer::Execute], vec![]));
+    let journal = intended(&[model_effect("1")]);
+    let done = ended(TurnEnd::Completed { output: Json::null() });
+    let change = take_step(&before, &journal, &done, std::slice::from_ref(&steer)).change;
+    assert_eq!(kinds(&change), ["assistant", "completed", "message"]);
+    assert_eq!((change.session.queued, change.session.steers), (0, 0));
+}
+
+#[test]
 fn a_message_can_be_taken_back_and_a_cancel_drops_them_all() {
     let (before, queued) = waiting(WhenBusy::Steer);
     let change = decide(|stamp| remove_queued(&before, &queued, stamp));

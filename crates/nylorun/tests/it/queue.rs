@@ -136,6 +136,27 @@ async fn steers(harness: &str) {
 }
 
 #[tokio::test]
+async fn a_message_that_came_too_late_to_steer_keeps_its_place() {
+    let home = tempfile::tempdir().expect("a folder can be made");
+    let server = Setup::new(home.path()).start();
+    open(&server).await;
+    // Its only model call has begun when it is running: nothing of it reads any more.
+    say(&server, "one", &json!([{"delayMs": 500, "text": "first is done"}]).to_string(), "reject");
+    let session = server.client().session("s");
+    while session.view().await.expect("it is there").status.as_str() != "running" {}
+    say(&server, "two", &slow(0), "queue");
+    say(&server, "three", "third", "steer");
+    let events = after_turns(&server, 3).await;
+    let said: Vec<_> = events.iter().filter(|event| event.kind == "command.message").collect();
+    assert_eq!((said.len(), &said[2].payload["content"]), (3, &json!("third")));
+    assert!(!kinds(&events).contains(&"message.steered"), "{:?}", kinds(&events));
+    let texts =
+        events.iter().filter(|event| event.kind == "message.assistant").map(|event| event.payload["text"].clone());
+    assert_eq!(texts.collect::<Vec<_>>()[2..], [json!("first is done"), json!("third")]);
+    assert!(server.stop().success());
+}
+
+#[tokio::test]
 async fn a_cancel_drops_what_waits() {
     let home = tempfile::tempdir().expect("a folder can be made");
     let server = Setup::new(home.path()).start();
