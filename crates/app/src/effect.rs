@@ -2,6 +2,7 @@
 
 use nylorun_domain::caller::Caller;
 use nylorun_domain::id::{EffectId, SessionId};
+use nylorun_domain::session::Session;
 use nylorun_domain::turn::{CommandHead, Refusal, SettleEffect, settle_effect};
 use nylorun_turns::{CommitError, stamp};
 use nylorun_wire::command::Accepted;
@@ -26,7 +27,7 @@ impl App {
                 return repeated(id, &record, &settle.body_hash);
             }
             let row = self.store().effect_get(id, effect).await?;
-            let row = row.ok_or_else(|| Refusal::UnknownEffect(effect.clone()))?;
+            let Some(row) = row else { return Err(self.missing_effect(&session, effect).await?.into()) };
             let uncertain = self.store().effect_uncertain(id).await?;
             let others = uncertain.iter().filter(|other| other.turn_id == row.turn_id && other.id != row.id).count();
             let head = CommandHead {
@@ -45,5 +46,16 @@ impl App {
                 Err(CommitError::Store(error)) => return Err(error.into()),
             }
         }
+    }
+
+    /// Why an effect has no row: one that is to run again is forgotten until its turn asks for it anew.
+    async fn missing_effect(&self, session: &Session, effect: &EffectId) -> Result<Refusal, Error> {
+        let begun = session.active_turn_id.as_ref().and(session.input_seq);
+        let settled = match begun {
+            Some(begun) => self.store().event_settled(&session.id, begun).await?,
+            None => Vec::new(),
+        };
+        let id = effect.clone();
+        Ok(if settled.contains(effect) { Refusal::Retried(id) } else { Refusal::UnknownEffect(id) })
     }
 }

@@ -162,6 +162,7 @@ impl From<Refusal> for Error {
             },
             Refusal::UnknownEffect(_) => Self::NotFound { message },
             Refusal::UnknownInteraction(_)
+            | Refusal::Retried(_)
             | Refusal::NotUncertain { .. }
             | Refusal::OnlyRetry(_)
             | Refusal::TurnEnded(_) => Self::conflict(message),

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use nylorun_domain::event::{Event, Visibility};
-use nylorun_domain::id::{SessionId, TenantId};
+use nylorun_domain::id::{EffectId, SessionId, TenantId};
+use nylorun_domain::json::{Json, Value};
 use nylorun_domain::time::Millis;
 use nylorun_domain::transcript::Folding;
 use nylorun_wire::event::{encode, event_type, read_folding};
@@ -21,7 +22,10 @@ const ONE: &str = "SELECT seq, type, visibility, body, committed_at FROM events 
 const TRANSCRIPT: &str = "SELECT type, body FROM events WHERE session_id = $1 AND seq >= $2 \
      AND type IN ('transcript.updated', 'turn.cancelled', 'turn.failed') ORDER BY seq";
 
-pub(crate) const SQL: &[&str] = &[RANGE, ONE, TRANSCRIPT];
+const SETTLED: &str = "SELECT body FROM events WHERE session_id = $1 AND seq > $2 AND type = 'effect.settled' \
+     ORDER BY seq";
+
+pub(crate) const SQL: &[&str] = &[RANGE, ONE, TRANSCRIPT, SETTLED];
 
 /// Multi-row inserts are made at run time; the test prepares some of them.
 pub(crate) fn insert_sql(rows: usize) -> String {
@@ -79,6 +83,17 @@ impl Store {
         let rows = self.db.query(TRANSCRIPT, params![session.as_str(), from]).await?;
         let read = |row: &Row| Ok(read_folding(row.text(0)?, row.text(1)?)?);
         rows.iter().filter_map(|row| read(row).transpose()).collect()
+    }
+
+    /// The effects that were settled after `after`, as the record says.
+    pub async fn event_settled(&self, session: &SessionId, after: i64) -> Result<Vec<EffectId>, StoreError> {
+        let rows = self.db.query(SETTLED, params![session.as_str(), after]).await?;
+        let effect = |row: &Row| {
+            let body = Json::from_trusted(row.text_arc(0)?).value();
+            let id = body.get("payload").and_then(|payload| payload.get("effectId")).and_then(Value::as_str);
+            Ok(id.map(EffectId::from_trusted))
+        };
+        rows.iter().filter_map(|row| effect(row).transpose()).collect()
     }
 }
 

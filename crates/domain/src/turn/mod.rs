@@ -88,6 +88,9 @@ pub enum Refusal {
     /// No such effect in this session.
     #[error("the session has no effect {0}")]
     UnknownEffect(crate::id::EffectId),
+    /// Somebody said that it is to run again, and it will.
+    #[error("effect {0} was settled with {{\"retry\": true}} and is being tried again: wait for its outcome")]
+    Retried(crate::id::EffectId),
     /// The effect is known.
     #[error("effect {id} is {status}, not uncertain: there is nothing to settle")]
     NotUncertain {

@@ -130,3 +130,35 @@ async fn a_cancel_of_a_model_call_leaves_nothing_in_doubt() {
     assert!(record.iter().all(|event| event.kind != "effect.uncertain"));
     assert_eq!(server.tenant().status().await.expect("it answers").counts.uncertain_effects, 0);
 }
+
+#[tokio::test]
+async fn an_effect_that_is_tried_again_is_not_settled_meanwhile() {
+    let home = tempfile::tempdir().expect("a folder can be made");
+    let setup = Setup::new(home.path());
+    let mut server = setup.start();
+    drill::prepare(&server).await.expect("it can be prepared");
+    let bash = |command: &str| json!({"name": "bash", "input": {"command": command}});
+    let script = json!([{"tools": [bash(LONG), bash("sleep 61")]}, {"text": "done"}]);
+    drill::begin(&server.client(), "s", &script.to_string()).await.expect("it can begin");
+    until(&mut server.client().session("s").events(Follow::default()), "message.assistant").await;
+    server.kill();
+    let server = setup.start();
+    let session = server.client().session("s");
+    let mut events = session.events(Follow::default());
+    until(&mut events, "effect.uncertain").await;
+    until(&mut events, "effect.uncertain").await;
+
+    let effect = session.view().await.expect("it is there").uncertain_effects[0].effect_id.clone();
+    let retry = || Settle::new(&effect, Settlement::Retry).expect("a key can be made");
+    // The turn waits for the other one still.
+    session.settle(&retry()).await.expect("it is uncertain");
+    let refused = session.settle(&retry()).await.expect_err("it is settled");
+    let refusal = refused.refusal().expect("the server answered");
+    assert_eq!(refusal.status, 409, "{refused}");
+    assert!(refusal.message.contains("is being tried again"), "{refused}");
+    let unknown = Settle::new("nothing", Settlement::Retry).expect("a key can be made");
+    let refused = session.settle(&unknown).await.expect_err("there is none");
+    assert_eq!(refused.refusal().map(|refusal| refusal.status), Some(404), "{refused}");
+    session.command(&Command::cancel().expect("a key can be made")).await.expect("a cancel is always taken");
+    assert!(server.stop().success());
+}
