@@ -8,23 +8,40 @@ mod address;
 mod guard;
 
 use std::error::Error as _;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
+use http_body_util::{BodyExt as _, Full};
 use reqwest::header::{HeaderMap, HeaderValue, USER_AGENT};
 use reqwest::redirect::Policy;
-use reqwest::{Client, ClientBuilder, Method};
+use reqwest::{Body, Client, ClientBuilder, Method};
 use url::{Position, Url};
 
 pub use guard::{Lookup, PrivateTargets, Refusal};
 
 use guard::{GuardedResolver, host_lookup};
 
-/// How long a connection may take to be made.
+/// How long a connection that is used again may take to be made.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long an unused connection is kept.
 const IDLE_CONNECTION: Duration = Duration::from_secs(90);
+
+/// How far a request is, for who gives it up.
+#[derive(Clone, Debug, Default)]
+pub struct Progress(Arc<AtomicBool>);
+
+impl Progress {
+    /// Whether something of the request may have left. Until then there is no connection.
+    pub fn was_sent(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn sent(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
 
 /// Why a request gave no answer, or its answer no end.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -77,7 +94,8 @@ pub struct OutboundRequest {
 pub enum Connections {
     /// It does: the next request saves a handshake, and may find the connection closed by the other side.
     Reused,
-    /// Each request has its own: a request that fails after it was sent did not fail because it came late.
+    /// Each request has its own: a request that fails after it was sent did not fail because it came late. Making it
+    /// has no time limit of its own: who waits for the answer has one.
     OneEach,
 }
 
@@ -108,13 +126,23 @@ impl Outbound {
         Self { lookup, ..self }
     }
 
-    /// Sends a request and waits for the head of its answer. It has no time limit of its own beyond that of the
-    /// connection: dropping the future ends the call.
+    /// Sends a request and waits for the head of its answer. It has no time limit of its own beyond that of a
+    /// connection that is used again: dropping the future ends the call.
     pub async fn send(&self, request: OutboundRequest) -> Result<OutboundAnswer, OutboundError> {
+        self.send_with(request, &Progress::default()).await
+    }
+
+    /// The same, and tells `progress` how far it is.
+    pub async fn send_with(
+        &self,
+        request: OutboundRequest,
+        progress: &Progress,
+    ) -> Result<OutboundAnswer, OutboundError> {
         self.policy.check(&request.url)?;
         let client = self.client.get_or_init(|| self.set_up());
         let client = client.as_ref().map_err(|error| OutboundError::SetUp(error.clone()))?;
-        let sent = client.request(request.method, request.url).headers(request.headers).body(request.body).send();
+        let body = told(request.body, progress);
+        let sent = client.request(request.method, request.url).headers(request.headers).body(body).send();
         let response = sent.await.map_err(failed)?;
         let status = response.status();
         if status.is_redirection() {
@@ -137,21 +165,29 @@ impl Outbound {
 
     fn builder(&self) -> ClientBuilder {
         let agent = HeaderValue::from_static(concat!("nylorun/", env!("CARGO_PKG_VERSION")));
-        let idle_connections = match self.connections {
-            Connections::Reused => usize::MAX,
-            Connections::OneEach => 0,
+        let builder = match self.connections {
+            Connections::Reused => Client::builder().connect_timeout(CONNECT_TIMEOUT),
+            Connections::OneEach => Client::builder().pool_max_idle_per_host(0),
         };
-        Client::builder()
+        builder
             .no_proxy()
             .redirect(Policy::none())
             .referer(false)
             .retry(reqwest::retry::never())
             .dns_resolver(GuardedResolver { policy: self.policy, lookup: Arc::clone(&self.lookup) })
-            .connect_timeout(CONNECT_TIMEOUT)
             .pool_idle_timeout(IDLE_CONNECTION)
-            .pool_max_idle_per_host(idle_connections)
             .default_headers(HeaderMap::from_iter([(USER_AGENT, agent)]))
     }
+}
+
+/// A body that tells when it is taken to be sent: the connection is there then, and nothing of the request left before.
+fn told(body: Bytes, progress: &Progress) -> Body {
+    let taken = progress.clone();
+    if body.is_empty() {
+        taken.sent();
+        return Body::from(body);
+    }
+    Body::wrap(Full::new(body).inspect_frame(move |_| taken.sent()))
 }
 
 impl std::fmt::Debug for Outbound {
@@ -219,6 +255,9 @@ fn failed(error: reqwest::Error) -> OutboundError {
     let error = error.without_url();
     if let Some(refusal) = refusal(&error) {
         OutboundError::Refused(refusal)
+    } else if error.is_timeout() && error.is_connect() {
+        let problem = format!("none was made within {} s", CONNECT_TIMEOUT.as_secs());
+        OutboundError::NotSent { host, problem }
     } else if error.is_timeout() {
         OutboundError::TimedOut
     } else if error.is_connect() || error.is_builder() {

@@ -8,7 +8,7 @@ use tokio::time::timeout;
 
 use super::call::Prepared;
 use super::schema::Checker;
-use crate::outbound::{Outbound, OutboundAnswer, OutboundError};
+use crate::outbound::{Outbound, OutboundAnswer, OutboundError, Progress};
 
 /// How much of a refusal's body is shown, in characters.
 const MAX_SHOWN: usize = 2_000;
@@ -27,14 +27,16 @@ pub(super) enum Exchanged {
 /// Sends a call and reads its answer. From here on the call counts as sent.
 pub(super) async fn exchange(outbound: &Outbound, call: Prepared) -> Exchanged {
     let Prepared { tool_name, request, time_limit, output_schema } = call;
+    let progress = Progress::default();
     let whole = async {
-        let answer = outbound.send(request).await?;
+        let answer = outbound.send_with(request, &progress).await?;
         read(answer, &tool_name, output_schema.as_ref()).await
     };
     match timeout(time_limit, whole).await {
         Ok(Ok(outcome)) => Exchanged::Known(outcome),
         Ok(Err(error)) => failed(&tool_name, error),
-        Err(_) => Exchanged::Known(timed_out(&tool_name, time_limit)),
+        Err(_) if progress.was_sent() => Exchanged::Known(timed_out(&tool_name, time_limit)),
+        Err(_) => Exchanged::Known(not_connected(&tool_name, time_limit)),
     }
 }
 
@@ -43,6 +45,11 @@ fn timed_out(tool: &str, limit: Duration) -> ToolOutcome {
     let message =
         format!("{tool} gave no answer within {ms} ms. The endpoint may have acted on the call all the same.");
     ToolOutcome::failed("http.timeout", message)
+}
+
+fn not_connected(tool: &str, limit: Duration) -> ToolOutcome {
+    let ms = limit.as_millis();
+    ToolOutcome::failed("http.unreachable", format!("{tool}: no connection was made within {ms} ms. Nothing was sent."))
 }
 
 fn failed(tool: &str, error: OutboundError) -> Exchanged {

@@ -137,6 +137,17 @@ async fn a_slow_endpoint_is_timed_out_before_and_within_its_answer() {
     }
 }
 
+/// A connection is being made until the other side has said hello; that nothing was sent is known.
+#[tokio::test]
+async fn an_endpoint_that_never_finishes_a_connection_is_unreachable() {
+    let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
+    let url = format!("https://{}/", silent.local_addr().expect("it listens"));
+    let call = call_of(json!({"http": {"url": url, "timeoutMs": 200}}));
+    let (code, message) = failure(answer(call).await);
+    assert_eq!(code, "http.unreachable", "{message}");
+    assert!(message.contains("no connection was made within 200 ms. Nothing was sent."), "{message}");
+}
+
 #[tokio::test]
 async fn an_answer_is_read_up_to_8_mib() {
     let most = 8 * 1024 * 1024;
