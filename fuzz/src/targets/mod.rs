@@ -1,5 +1,6 @@
 //! The targets, and what several of them need.
 
+mod harness;
 mod json;
 mod providers;
 mod streams;
@@ -34,6 +35,7 @@ pub const TARGETS: &[Target] = &[
         "an event stream as a client reads it, and the document of an event to be framed",
         streams::frames,
     ),
+    target("harness", "a frame of the Harness API, in either direction", harness::harness),
     target("providers", "the stream of a model's answer, in any of four protocols", providers::providers),
     target("tools", "lines: a content type, a JSON Schema; then the body of a tool's answer", tools::tools),
 ];
