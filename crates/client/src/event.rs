@@ -13,11 +13,11 @@ pub struct Event {
     pub cursor: String,
     /// Its type, such as `tool.completed`.
     pub kind: String,
-    /// What its type says.
+    /// What its type says. A number beyond every double is a string here, and a lone surrogate is U+FFFD.
     pub payload: Value,
     /// The envelope without the payload.
     pub envelope: Map<String, Value>,
-    /// The event exactly as it came, lone surrogates included.
+    /// The event exactly as it came.
     pub text: String,
 }
 

@@ -1,57 +1,36 @@
-//! JSON from the wire, lone surrogates included.
+//! JSON from the wire, whatever a record may hold.
 //!
-//! A session's record keeps text exactly as it was written, so an event may hold `\ud800` without its partner. Rust
-//! strings cannot; such an escape is read as U+FFFD here, and the event's own text keeps it ([`crate::Event::text`]).
+//! A session's record keeps what was said exactly as it was written: a lone surrogate (`\ud800`), a number beyond
+//! every double (`1e999`), 128 levels of arrays. What serde_json does not read of that is read by the runtime's own
+//! reader and put into serde_json's values: a lone surrogate as U+FFFD, such a number as a string of its digits. The
+//! event's own text keeps all of it ([`crate::Event::text`]).
 
+use nylorun_domain::json;
 use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
 
-/// Reads JSON; an escape of a lone surrogate becomes U+FFFD.
+/// Reads JSON.
 pub(crate) fn parse<T: DeserializeOwned>(text: &str) -> Result<T, serde_json::Error> {
-    serde_json::from_str(text).or_else(|error| match without_lone_surrogates(text) {
-        Some(mended) => serde_json::from_str(&mended),
-        None => Err(error),
+    serde_json::from_str(text).or_else(|error| match json::parse_envelope(text) {
+        Ok(value) => serde_json::from_value(mended(&value)),
+        Err(_) => Err(error),
     })
 }
 
-/// The text with each escape of a lone surrogate replaced, or `None` when it has none.
-fn without_lone_surrogates(text: &str) -> Option<String> {
-    let mut mended = String::with_capacity(text.len());
-    let mut rest = text;
-    let mut found = false;
-    while let Some(at) = rest.find('\\') {
-        mended.push_str(&rest[..at]);
-        rest = &rest[at..];
-        let take = match (surrogate(rest), rest.get(6..).and_then(surrogate)) {
-            (Some(Half::High), Some(Half::Low)) => 12,
-            (Some(Half::High | Half::Low), _) => {
-                found = true;
-                mended.push_str("\\ufffd");
-                rest = &rest[6..];
-                continue;
-            }
-            // The escaped character belongs to the escape: `\\ud800` is a backslash and five plain characters.
-            (None, _) => 1 + rest[1..].chars().next().map_or(0, char::len_utf8),
-        };
-        mended.push_str(&rest[..take]);
-        rest = &rest[take..];
-    }
-    mended.push_str(rest);
-    found.then_some(mended)
-}
-
-#[derive(Clone, Copy)]
-enum Half {
-    High,
-    Low,
-}
-
-/// Which half of a pair the escape at the start of `text` names, if it is `\uXXXX` of a surrogate.
-fn surrogate(text: &str) -> Option<Half> {
-    let digits = text.strip_prefix("\\u")?.get(..4)?;
-    match u16::from_str_radix(digits, 16).ok()? {
-        0xd800..=0xdbff => Some(Half::High),
-        0xdc00..=0xdfff => Some(Half::Low),
-        _ => None,
+/// The value as serde_json can hold it.
+fn mended(value: &json::Value) -> Value {
+    match value {
+        json::Value::Null => Value::Null,
+        json::Value::Bool(flag) => Value::Bool(*flag),
+        json::Value::Number(number) => {
+            serde_json::from_str(number.as_raw()).unwrap_or_else(|_| Value::String(number.as_raw().to_owned()))
+        }
+        json::Value::String(text) => Value::String(text.lossy().into_owned()),
+        json::Value::Array(items) => Value::Array(items.iter().map(mended).collect()),
+        json::Value::Object(members) => {
+            let members = members.iter().map(|(name, value)| (name.lossy().into_owned(), mended(value)));
+            Value::Object(members.collect::<Map<_, _>>())
+        }
     }
 }
 
@@ -74,6 +53,17 @@ mod tests {
         for (text, expected) in cases {
             assert_eq!(parse::<Value>(text).unwrap(), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn numbers_and_depths_that_a_record_may_hold_are_read() {
+        let read = parse::<Value>(r#"{"large":[1e999,-1e999,12345678901234567890123],"small":1.50}"#).unwrap();
+        assert_eq!(read, json!({"large": ["1e999", "-1e999", 12345678901234567890123_f64], "small": 1.5}));
+        let deep = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+        let carried = format!(r#"{{"items":[{{"payload":{{"data":{}}}}}]}}"#, deep(128));
+        let read = parse::<Value>(&carried).unwrap();
+        assert_eq!(read["items"][0]["payload"]["data"].to_string(), deep(128));
+        assert!(parse::<Value>(&deep(1_000)).is_err());
     }
 
     #[test]

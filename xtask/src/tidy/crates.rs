@@ -37,7 +37,7 @@ const LAYERS: [Layer; 20] = [
     layer("turns", &["domain", "engine", "wire", "ports", "store"], "ownership and journal; no HTTP, no keys"),
     layer("app", &["domain", "wire", "ports", "store", "turns"], "use cases: load, decide, commit"),
     layer("server", &["app", "wire", "domain"], "the edge: it reaches state only through use cases"),
-    layer("client", &["wire"], "what a user of the API has: the wire forms and nothing of the inside"),
+    layer("client", &["domain", "wire"], "what a user of the API has: JSON and its forms, nothing of the inside"),
     layer("testkit", &["domain", "wire", "ports", "store", "client"], "help for tests; nothing that ships uses it"),
     layer("nylorun", &[EVERYTHING], "the binary composes all the others"),
     layer("bench", &["domain", "wire", "engine", "client", "testkit"], "measures the binary from outside"),

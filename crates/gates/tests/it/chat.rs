@@ -381,4 +381,10 @@ async fn without_a_key_no_header_is_sent() {
     completed(ask_as(access, prompt(vec![user("hi")])).await);
     let request = &stub.requests()[0];
     assert_eq!((request.path.as_str(), request.header("authorization")), ("/v1/chat/completions", ""));
+
+    let stub = ProviderStub::start().await.unwrap();
+    stub.then(chat::text(&["ok"]));
+    let keyless = settings(crate::support::access(&stub, "custom", "m"), r#"{"compat":{"requiresKey":false}}"#);
+    completed(ask_as(keyless, prompt(vec![user("hi")])).await);
+    assert_eq!(stub.requests()[0].header("authorization"), "");
 }

@@ -1,11 +1,12 @@
 //! `nylorun stop`: asks the server of a home directory to stop, and waits until it is gone.
 
 use std::io::Write as _;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use crate::cli::term::{Style, Tone, duration};
+use crate::cli::term::{Style, Tone, duration, visible};
 use crate::cli::{Failure, StopArgs};
 use crate::home::{Home, LastStop, Occupant, Process};
 
@@ -17,6 +18,11 @@ const LONG: Duration = Duration::from_secs(1);
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Stopped {
+    /// The home directory that it served.
+    home: PathBuf,
+    /// Where it listened, when it had said so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    url: Option<String>,
     pid: u32,
     took_ms: u64,
     /// How it left its turns; absent when it ended without saying so.
@@ -40,10 +46,10 @@ pub(crate) fn run(args: StopArgs) -> Result<(), Failure> {
     let idle = || {
         Failure::not_running(format!("no server runs on the home directory {shown}")).remedy("`nylorun start` runs one")
     };
-    let pid = match home.occupant()? {
+    let (pid, url) = match home.occupant()? {
         Occupant::Nobody => return Err(idle()),
-        Occupant::Server(host) => host.pid,
-        Occupant::Busy { pid: Some(pid) } => pid,
+        Occupant::Server(host) => (host.pid, Some(host.url)),
+        Occupant::Busy { pid: Some(pid) } => (pid, None),
         Occupant::Busy { pid: None } => {
             return Err(Failure::new(format!(
                 "a process uses the home directory {shown} and has not said which it is"
@@ -66,7 +72,8 @@ pub(crate) fn run(args: StopArgs) -> Result<(), Failure> {
         .last_stop(pid)?
         .map(|LastStop { turns_running, turns_left, .. }| Turns { running: turns_running, left: turns_left });
     let took_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
-    args.output.print(&Stopped { pid, took_ms, turns }, |stopped| text(stopped, took))
+    let stopped = Stopped { home: home.path().to_owned(), url, pid, took_ms, turns };
+    args.output.print(&stopped, |stopped| text(stopped, took))
 }
 
 fn wait(process: &Process) -> Duration {
@@ -91,7 +98,12 @@ fn text(stopped: &Stopped, took: Duration) -> String {
         Some(Turns { left: 1, .. }) => "1 turn goes on at the next start".to_owned(),
         Some(Turns { left, .. }) => format!("{left} turns go on at the next start"),
     };
-    format!("stopped process {} after {}; {turns}\n", stopped.pid, duration(took))
+    let mut text = format!("stopped process {} after {}; {turns}\n", stopped.pid, duration(took));
+    text.push_str(&format!("home  {}\n", stopped.home.display()));
+    if let Some(url) = &stopped.url {
+        text.push_str(&format!("url   {url}\n"));
+    }
+    visible(&text)
 }
 
 fn counted(turns: u64) -> String {
@@ -106,7 +118,9 @@ mod tests {
     fn what_becomes_of_turns_is_told() {
         let told = |turns: Option<(u64, u64)>| {
             let turns = turns.map(|(running, left)| Turns { running, left });
-            text(&Stopped { pid: 7, took_ms: 12, turns }, Duration::from_millis(12))
+            let (home, url) = (PathBuf::from("/h"), Some("http://127.0.0.1:4000".to_owned()));
+            let told = text(&Stopped { home, url, pid: 7, took_ms: 12, turns }, Duration::from_millis(12));
+            told.strip_suffix("home  /h\nurl   http://127.0.0.1:4000\n").expect("it says which it was").to_owned()
         };
         assert_eq!(told(Some((0, 0))), "stopped process 7 after 12 ms; no turn ran\n");
         assert_eq!(told(Some((1, 0))), "stopped process 7 after 12 ms; the turn that ran ended\n");

@@ -4,6 +4,10 @@ use std::convert::Infallible;
 
 use clap::{Args, Subcommand};
 use nylorun_client::Agent;
+use nylorun_domain::check::{Problem, Step};
+use nylorun_domain::json::Json;
+use nylorun_domain::manifest::AgentManifest;
+use serde_json::Value;
 
 use super::args::Source;
 use super::connect::ConnectArgs;
@@ -80,9 +84,7 @@ pub(crate) async fn run(command: AgentCommand) -> Result<(), Failure> {
 
 async fn save(args: SaveArgs) -> Result<(), Failure> {
     let manifest = document::read(&args.file)?;
-    let Some(id) = manifest.get("id").and_then(serde_json::Value::as_str) else {
-        return Err(Failure::new("the manifest has no `id`").remedy("add a line such as `id: assistant`"));
-    };
+    let id = id_of(&manifest)?;
     let version = args.implementation_version.unwrap_or_else(version_of_environment);
     let client = args.connect.connection()?.client()?;
     let saved = client.save_agent(id, &manifest, &version).await?;
@@ -90,6 +92,34 @@ async fn save(args: SaveArgs) -> Result<(), Failure> {
         let (id, hash) = (visible(&saved.agent_id), one_line(&saved.manifest_hash, 12));
         format!("saved {id} (manifest {hash}, version {})\n", visible(&saved.implementation_version))
     })
+}
+
+/// The id under which a manifest is saved. One without is not sent, so that all that is wrong with it is told here.
+fn id_of(manifest: &Value) -> Result<&str, Failure> {
+    let id = manifest.get("id").and_then(Value::as_str).filter(|id| !id.is_empty());
+    id.ok_or_else(|| {
+        let document = Json::parse(&manifest.to_string()).map(|document| AgentManifest::check_saved(&document));
+        let problems = match document {
+            Ok(Err(problems)) => {
+                problems.iter().map(|problem| (problem_path(problem), problem.message.clone())).collect()
+            }
+            Ok(Ok(_)) | Err(_) => Vec::new(),
+        };
+        let failure = match problems {
+            problems if problems.is_empty() => Failure::new("the manifest has no `id`"),
+            problems => Failure::problems("the manifest has", problems),
+        };
+        failure.remedy("give it an id, in a line such as `id: assistant`")
+    })
+}
+
+/// Its path as refusals of the server have it.
+fn problem_path(problem: &Problem) -> String {
+    let path = problem.path.iter().map(|step| match step {
+        Step::Name(name) => Value::String(name.clone()),
+        Step::Index(at) => Value::from(*at),
+    });
+    nylorun_client::Problem { code: String::new(), path: path.collect(), message: String::new() }.path_text()
 }
 
 fn version_of_environment() -> String {

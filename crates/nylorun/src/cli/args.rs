@@ -9,6 +9,16 @@ use clap::{Args, ValueEnum};
 use super::home::HomeArgs;
 use super::output::OutputArgs;
 
+/// Where to listen.
+fn address(text: &str) -> Result<SocketAddr, &'static str> {
+    text.parse().map_err(|_| "give an IP address and a port, such as 127.0.0.1:4000 or [::1]:4000")
+}
+
+/// How many lines.
+fn count(text: &str) -> Result<usize, &'static str> {
+    text.parse().map_err(|_| "give a whole number, such as 100")
+}
+
 /// `nylorun serve`
 #[derive(Debug, Default, Args)]
 #[command(after_help = "\
@@ -26,7 +36,7 @@ pub(crate) struct ServeArgs {
     #[command(flatten)]
     pub(crate) home: HomeArgs,
     /// Address and port; port 0 picks a free one [default: 127.0.0.1:4000]
-    #[arg(long, value_name = "ADDR:PORT")]
+    #[arg(long, value_name = "ADDR:PORT", value_parser = address)]
     pub(crate) listen: Option<SocketAddr>,
     /// Services to run, by commas. Hidden while everything runs in one process.
     #[arg(long, value_name = "LIST", value_delimiter = ',', hide = true)]
@@ -76,7 +86,7 @@ pub(crate) struct StartArgs {
     #[command(flatten)]
     pub(crate) home: HomeArgs,
     /// Address and port; port 0 picks a free one [default: 127.0.0.1:4000]
-    #[arg(long, value_name = "ADDR:PORT")]
+    #[arg(long, value_name = "ADDR:PORT", value_parser = address)]
     pub(crate) listen: Option<SocketAddr>,
     /// How it is told.
     #[command(flatten)]
@@ -120,7 +130,7 @@ pub(crate) struct LogsArgs {
     #[arg(long, short)]
     pub(crate) follow: bool,
     /// How many of the last lines
-    #[arg(long, short = 'n', value_name = "N", default_value_t = 100)]
+    #[arg(long, short = 'n', value_name = "N", default_value_t = 100, value_parser = count)]
     pub(crate) lines: usize,
     /// The home directory.
     #[command(flatten)]

@@ -2,6 +2,7 @@
 
 use std::io::Read as _;
 
+use nylorun_domain::json;
 use serde_json::Value;
 
 use super::args::Source;
@@ -30,7 +31,7 @@ fn parse(text: &str) -> Result<Value, String> {
     let text = text.trim_start_matches('\u{feff}');
     let inside = text.trim_start().strip_prefix('{').map(str::trim_start);
     if inside.is_some_and(|inside| inside.starts_with(['"', '}'])) {
-        serde_json::from_str(text).map_err(|error| error.to_string())
+        serde_json::from_str(text).map_err(|_| not_json(text))
     } else {
         yaml(text)
     }
@@ -42,7 +43,59 @@ fn yaml(text: &str) -> Result<Value, String> {
     match serde_saphyr::from_str_with_options(text, options) {
         Ok(value @ Value::Object(_)) => Ok(value),
         Ok(_) => Err("a manifest is a mapping of names to values".to_owned()),
-        Err(error) => Err(error.to_string()),
+        Err(error) => Err(not_yaml(&error)),
+    }
+}
+
+/// Why this is not JSON, or none that fits into a manifest, and where.
+pub(crate) fn not_json(text: &str) -> String {
+    match json::parse(text) {
+        Err(error) => {
+            let before = text.get(..error.offset).unwrap_or(text);
+            let line = 1 + before.matches('\n').count();
+            let column = 1 + before.rsplit('\n').next().unwrap_or_default().chars().count();
+            format!("not JSON: {} at line {line}, column {column}", error.problem)
+        }
+        Ok(_) => {
+            "a number in it is beyond 1.7e308, or it nests deeper than 127 levels: write the number as a text, or \
+                  flatten it"
+                .to_owned()
+        }
+    }
+}
+
+/// Why this is not YAML, and where.
+fn not_yaml(error: &serde_saphyr::Error) -> String {
+    use serde_saphyr::Error;
+
+    let place = error.location().map(|at| format!(" at line {}, column {}", at.line(), at.column()));
+    let place = place.unwrap_or_default();
+    match cause(error) {
+        Error::DuplicateMappingKey { key: Some(key), .. } => {
+            format!("the name {key:?} stands a second time{place}: keep one of them")
+        }
+        Error::DuplicateMappingKey { .. } => format!("a name stands a second time{place}: keep one of them"),
+        Error::Eof { .. } => "it is empty: a manifest is a mapping of names to values".to_owned(),
+        Error::MultipleDocuments { .. } => format!("a second document begins{place}: a manifest is one"),
+        Error::Budget { .. }
+        | Error::AliasReplayCounterOverflow { .. }
+        | Error::AliasReplayLimitExceeded { .. }
+        | Error::AliasExpansionLimitExceeded { .. }
+        | Error::AliasReplayStackDepthExceeded { .. } => {
+            "it is too large, too deep, or its anchors repeat too much: write it out plainly".to_owned()
+        }
+        _ => format!(
+            "not YAML{place}: look there and on the line before for the indentation, and for a `:`, a bracket or a \
+             quotation mark that is missing or too many; a text with `: ` or ` #` in it needs quotation marks"
+        ),
+    }
+}
+
+/// The error itself, without what surrounds it.
+fn cause(error: &serde_saphyr::Error) -> &serde_saphyr::Error {
+    match error.without_snippet() {
+        serde_saphyr::Error::AliasError { error, .. } => cause(error),
+        bare => bare,
     }
 }
 
@@ -50,7 +103,7 @@ fn yaml(text: &str) -> Result<Value, String> {
 mod tests {
     use serde_json::json;
 
-    use super::*;
+    use super::parse;
 
     #[test]
     fn json_and_yaml_give_the_same() {
@@ -75,16 +128,22 @@ mod tests {
             let one = format!("*a{}", level - 1);
             bomb.push_str(&format!("a{level}: &a{level} [{}]\n", vec![one; 9].join(",")));
         }
-        assert!(parse(&bomb).is_err());
+        assert!(parse(&bomb).unwrap_err().contains("its anchors repeat too much"));
     }
 
     #[test]
     fn mistakes_say_where() {
-        assert!(parse("{\"a\": }").unwrap_err().contains("line 1 column 7"));
+        assert_eq!(parse("{\"a\":\n  é }").unwrap_err(), "not JSON: unexpected character at line 2, column 3");
+        assert!(parse("{\"a\": 1e999}").unwrap_err().starts_with("a number in it is beyond 1.7e308"));
         let error = parse("id: a\n  b: [1\n").unwrap_err();
-        assert!(error.contains("line 2") || error.contains(":2:") || error.contains("2 |"), "{error}");
+        assert!(error.starts_with("not YAML at line 2, column "), "{error}");
         assert_eq!(parse("- a\n").unwrap_err(), "a manifest is a mapping of names to values");
+        assert_eq!(
+            parse("a: 1\n---\nb: 2\n").unwrap_err(),
+            "a second document begins at line 3, column 1: a manifest is one"
+        );
         assert!(parse("").is_err());
-        assert!(parse("a: 1\na: 2\n").is_err());
+        let twice = parse("a: 1\na: 2\n").unwrap_err();
+        assert_eq!(twice, "the name \"a\" stands a second time at line 2, column 1: keep one of them");
     }
 }

@@ -4,7 +4,9 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use nylorun_client::Error;
+use serde_json::Value;
 
+use super::show::plain;
 use super::term::{Style, Tone, visible};
 
 /// Exit codes (overview, Commands and files).
@@ -129,15 +131,20 @@ impl From<Error> for Failure {
 }
 
 impl Failure {
+    /// A document with these problems, each with where it is: `the server found 2 problems`.
+    pub(crate) fn problems(who: &str, problems: Vec<(String, String)>) -> Self {
+        let plural = if problems.len() == 1 { "" } else { "s" };
+        let what = format!("{who} {} problem{plural}", problems.len());
+        Self::new(what).lines(problems.into_iter().map(|(path, message)| format!("{path}: {message}")).collect())
+    }
+
     fn refused(refusal: &nylorun_client::Refusal) -> Self {
         let problems = refusal.problems();
         if !problems.is_empty() {
-            let count = problems.len();
-            let what = format!("the server found {count} problem{}", if count == 1 { "" } else { "s" });
-            let lines = problems.iter().map(|problem| format!("{}: {}", problem.path_text(), problem.message));
-            return Self::new(what).lines(lines.collect());
+            let problems = problems.into_iter().map(|problem| (problem.path_text(), problem.message));
+            return Self::problems("the server found", problems.collect());
         }
-        let failure = Self::new(refusal.to_string());
+        let failure = Self::new(refusal.to_string()).lines(refusal.details.as_ref().map(details).unwrap_or_default());
         let remedy = match (refusal.code.as_str(), &refusal.active_turn_id) {
             ("credential_required" | "credential_invalid", _) => {
                 "give a key of this server: NYLORUN_SERVER_KEY or --application-key-file FILE for agents and sessions, \
@@ -149,6 +156,31 @@ impl Failure {
         };
         failure.remedy(remedy)
     }
+}
+
+/// Most items of one list that are shown.
+const SHOWN_ITEMS: usize = 20;
+
+/// The facts of a refusal, a line each: `name: value`, and the items of a list one by one.
+fn details(details: &Value) -> Vec<String> {
+    let Value::Object(members) = details else { return vec![plain(details)] };
+    let mut lines = Vec::new();
+    for (name, value) in members {
+        match value {
+            Value::Array(items) if items.is_empty() => lines.push(format!("{name}: none")),
+            Value::Array(items) => {
+                lines.extend(items.iter().take(SHOWN_ITEMS).map(|item| format!("{name}: {}", plain(item))));
+                let more = items.len().saturating_sub(SHOWN_ITEMS);
+                if more > 0 {
+                    lines.push(format!("{name}: and {more} more"));
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => {
+                lines.push(format!("{name}: {}", plain(value)));
+            }
+        }
+    }
+    lines
 }
 
 #[cfg(test)]
@@ -202,6 +234,24 @@ mod tests {
             "error: busy (request_rejected, status 409)\n  \
              try: wait until the turn ends, or end it with `nylorun session cancel ID`\n"
         );
+    }
+
+    #[test]
+    fn the_facts_of_a_refusal_stand_one_a_line() {
+        let many: Vec<String> = (0..22).map(|at| format!("sha256:{at}")).collect();
+        let facts =
+            json!({"missing": ["sha256:aa", "sha256:bb"], "limit": 3, "scopes": [], "many": many, "why": {"a": 1}});
+        let refused = Refusal { details: Some(facts), ..refusal(400, "definition_files_missing", "upload them") };
+        let text = printed(&Failure::from(Error::Refused(Box::new(refused))));
+        let lines: Vec<&str> = text.lines().collect();
+        let first = [
+            "error: upload them (definition_files_missing, status 400)",
+            "  missing: sha256:aa",
+            "  missing: sha256:bb",
+        ];
+        assert_eq!(lines[..3], first);
+        assert_eq!(lines[3..5], ["  limit: 3", "  scopes: none"]);
+        assert_eq!(lines[24..], ["  many: sha256:19", "  many: and 2 more", r#"  why: {"a":1}"#]);
     }
 
     #[test]

@@ -5,9 +5,9 @@ mod last_stop;
 mod occupant;
 mod privacy;
 
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::{self, Permissions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -182,17 +182,41 @@ fn is_dead(pid: u32) -> bool {
 /// Written beside and renamed, so that a reader never sees half of it; only its owner may read it.
 pub(crate) fn write_private(path: &Path, file: &impl Serialize) -> Result<(), Failure> {
     let write = || -> io::Result<()> {
-        let beside = path.with_extension("new");
-        // What a stopped write left may be open to others.
-        match fs::remove_file(&beside) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            Ok(()) | Err(_) => {}
-        }
-        let mut out = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
-        out.write_all(serde_json::to_string_pretty(file)?.as_bytes())?;
-        out.write_all(b"\n")?;
-        out.sync_all()?;
-        fs::rename(&beside, path)
+        let folder = path.parent().unwrap_or(Path::new("."));
+        // A name of its own, since others may write the same file at the same moment.
+        let mut beside =
+            tempfile::Builder::new().prefix(".new-").permissions(Permissions::from_mode(0o600)).tempfile_in(folder)?;
+        beside.write_all(serde_json::to_string_pretty(file)?.as_bytes())?;
+        beside.write_all(b"\n")?;
+        beside.as_file().sync_all()?;
+        beside.persist(path)?;
+        Ok(())
     };
     write().map_err(|error| Failure::new(format!("cannot write {}: {error}", path.display())))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+
+    use super::*;
+
+    #[test]
+    fn several_may_write_a_file_at_once() {
+        const WRITERS: usize = 8;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("link.json");
+        let begin = Barrier::new(WRITERS);
+        std::thread::scope(|scope| {
+            for _ in 0..WRITERS {
+                scope.spawn(|| {
+                    begin.wait();
+                    (0..25).for_each(|round| write_private(&path, &round).unwrap());
+                });
+            }
+        });
+        assert_eq!(fs::read_to_string(&path).unwrap(), "24\n");
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left beside it");
+    }
 }

@@ -205,8 +205,15 @@ fn the_fixture_model_is_a_detour_and_the_key_stays() {
     let custom = |url: &str| model(&["set", "custom/one", "--base-url", url], &[]);
     assert!(ok(&custom("http://127.0.0.1:9/v1")).contains("key:   none"));
     told(&["set", name]);
-    let back = "model: custom/two at http://127.0.0.1:9/v1\nkey:   the one that is stored already\n";
-    assert_eq!(told(&["set", "custom/two"]), back);
+    let back = "model: custom/two at http://127.0.0.1:9/v1\nkey:   none; if the endpoint wants one";
+    assert!(told(&["set", "custom/two"]).starts_with(back));
+    let moved = ok(&custom("http://127.0.0.1:11/v1"));
+    assert!(moved.starts_with("model: custom/one at http://127.0.0.1:11/v1\nkey:   none"), "{moved}");
+
+    let env = [("MY_KEY".to_owned(), "sk-test".to_owned())];
+    ok(&model(&["set", "custom/one", "--key-env", "MY_KEY"], &env));
+    let stored = "model: custom/two at http://127.0.0.1:11/v1\nkey:   the one that is stored already\n";
+    assert_eq!(told(&["set", "custom/two"]), stored);
     let elsewhere = custom("http://127.0.0.1:10/v1");
     assert_eq!(elsewhere.status.code(), Some(2), "a key is not sent to another endpoint");
     assert!(told(&["set", "custom/one", "--base-url", "http://127.0.0.1:10/v1", "--no-key"]).contains("key:   none"));

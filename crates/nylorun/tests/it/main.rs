@@ -37,3 +37,4 @@ mod server;
 mod skills;
 mod stream_client;
 mod streams;
+mod told;

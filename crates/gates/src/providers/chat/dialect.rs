@@ -36,6 +36,8 @@ pub(super) struct Dialect {
     pub(super) max_tokens: MaxTokens,
     /// `thinkingFormat`
     pub(super) thinking: Thinking,
+    /// `requiresKey`: it is called with a key.
+    pub(super) key: bool,
     /// `openRouterRouting`: which providers a router may choose.
     pub(super) routing: Option<Json>,
 }
@@ -96,6 +98,7 @@ impl Dialect {
             cache_marks: compat.word("cacheControlFormat", &[("anthropic", true)], marks)?,
             max_tokens: compat.word("maxTokensField", MAX_TOKENS, MaxTokens::Old)?,
             thinking: compat.word("thinkingFormat", THINKING, thinking)?,
+            key: compat.flag("requiresKey", true)?,
             routing: compat.object("openRouterRouting")?,
         })
     }

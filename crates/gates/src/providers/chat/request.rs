@@ -38,7 +38,7 @@ pub(crate) fn request(target: &Target<'_>) -> Result<OutboundRequest, Fault> {
     };
     let mut request = target.post(base, "/chat/completions", &body)?;
     let key = target.access.key.expose();
-    if !key.is_empty() {
+    if dialect.key && !key.is_empty() {
         request.headers.insert(AUTHORIZATION, bearer(key)?);
     }
     if is_router {

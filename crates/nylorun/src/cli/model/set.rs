@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use nylorun_client::{ModelAuth, ModelChoice, ModelView, ProviderView, SetModel, TenantClient};
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 use super::super::args::ModelName;
 use super::super::connect::ConnectArgs;
@@ -16,8 +16,8 @@ use super::super::term::visible;
 use super::{FIXTURE, choose_fixture, current, told_fixture};
 
 pub(super) const CUSTOM: &str = "custom";
-/// What is sent as key to an endpoint that looks at none: the wire wants one.
-const NO_KEY: &str = "none";
+/// The member of `settings.compat` that is false for an endpoint that is called without a key.
+const REQUIRES_KEY: &str = "requiresKey";
 const WAYS: &str = "--key-env NAME, --key-file FILE or --key-stdin";
 
 /// `nylorun model set`
@@ -149,7 +149,9 @@ async fn set_without_key(tenant: &TenantClient, choice: ModelChoice) -> Result<(
         return Err(Failure::usage(format!("{} cannot be called without a key", choice.provider))
             .remedy(format!("leave --no-key out, or give one with {WAYS}")));
     }
-    Ok((tenant.set_model(&with_key(choice, NO_KEY.to_owned())).await?, Credential::None))
+    let settings = Map::from_iter([("compat".to_owned(), json!({REQUIRES_KEY: false}))]);
+    let set = SetModel { settings: Some(settings), ..with_key(choice, String::new()) };
+    Ok((tenant.set_model(&set).await?, Credential::None))
 }
 
 /// No key was given: the stored one is used where it belongs, and a custom endpoint that has none is called without.
@@ -168,6 +170,9 @@ async fn set_with_stored(
             .remedy(format!("{usual}give it with {WAYS}")));
     };
     let (known, wanted) = (base_url(stored), choice.base_url.as_deref());
+    if known != wanted && has_no_key(stored) {
+        return set_without_key(tenant, choice).await;
+    }
     if known != wanted {
         let what = format!(
             "what is stored for {} belongs to {}, and is not sent to {}",
@@ -177,7 +182,14 @@ async fn set_with_stored(
         );
         return Err(Failure::usage(what).remedy(format!("give the key with {WAYS}, or say --no-key")));
     }
-    Ok((tenant.select_model(&choice).await?, Credential::Stored))
+    let credential = if has_no_key(stored) { Credential::None } else { Credential::Stored };
+    Ok((tenant.select_model(&choice).await?, credential))
+}
+
+/// Whether what is stored is an endpoint without a key: there is nothing that could be lost, or sent elsewhere.
+fn has_no_key(stored: &ProviderView) -> bool {
+    let compat = stored.other.get("settings").and_then(|settings| settings.get("compat"));
+    compat.and_then(|compat| compat.get(REQUIRES_KEY)) == Some(&Value::Bool(false))
 }
 
 fn with_key(choice: ModelChoice, key: String) -> SetModel {
@@ -233,8 +245,6 @@ fn told(view: &ModelView, credential: &Credential) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn stored(url: Option<&str>) -> ProviderView {

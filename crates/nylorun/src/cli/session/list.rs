@@ -39,8 +39,7 @@ pub(crate) struct ListArgs {
     #[arg(long)]
     uncertain: bool,
     /// How many, at most 200
-    #[arg(long, value_name = "N", default_value_t = 50,
-        value_parser = clap::value_parser!(u16).range(1..=i64::from(LARGEST_PAGE)))]
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = page_size)]
     limit: u16,
     /// Go on where a list ended, with the same filters: its `nextCursor`
     #[arg(long, value_name = "CURSOR")]
@@ -52,6 +51,11 @@ pub(crate) struct ListArgs {
     output: OutputArgs,
     #[command(flatten)]
     connect: ConnectArgs,
+}
+
+fn page_size(text: &str) -> Result<u16, String> {
+    let size = text.parse().ok().filter(|size| (1..=LARGEST_PAGE).contains(size));
+    size.ok_or_else(|| format!("give a whole number from 1 to {LARGEST_PAGE}; --all gives all of them"))
 }
 
 fn status() -> impl TypedValueParser<Value = SessionStatus> {

@@ -5,6 +5,7 @@ use nylorun_client::{Settle, Settlement};
 use serde_json::Value;
 
 use super::super::connect::ConnectArgs;
+use super::super::document;
 use super::super::failure::Failure;
 use super::super::output::OutputArgs;
 use super::super::term::visible;
@@ -47,7 +48,7 @@ struct SettlementArgs {
 }
 
 fn json(text: &str) -> Result<Value, String> {
-    serde_json::from_str(text).map_err(|error| format!("not JSON: {error}"))
+    serde_json::from_str(text).map_err(|_| document::not_json(text))
 }
 
 impl SettlementArgs {
