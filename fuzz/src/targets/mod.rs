@@ -5,6 +5,7 @@ mod json;
 mod providers;
 mod streams;
 mod texts;
+mod tokens;
 mod tools;
 
 /// One reader of what others write.
@@ -38,6 +39,7 @@ pub const TARGETS: &[Target] = &[
     target("harness", "a frame of the Harness API, in either direction", harness::harness),
     target("providers", "the stream of a model's answer, in any of four protocols", providers::providers),
     target("tools", "lines: a content type, a JSON Schema; then the body of a tool's answer", tools::tools),
+    target("tokens", "lines: a token, an identity file; then a key set", tokens::tokens),
 ];
 
 /// Runs the target of this name.

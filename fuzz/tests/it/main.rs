@@ -41,4 +41,4 @@ macro_rules! targets {
     };
 }
 
-targets!(ids, cursors, json, manifest, bodies, record, frames, harness, providers, tools);
+targets!(ids, cursors, json, manifest, bodies, record, frames, harness, providers, tools, tokens);

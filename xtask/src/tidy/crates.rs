@@ -41,7 +41,11 @@ const LAYERS: [Layer; 20] = [
     layer("testkit", &["domain", "wire", "ports", "store", "client"], "help for tests; nothing that ships uses it"),
     layer("nylorun", &[EVERYTHING], "the binary composes all the others"),
     layer("bench", &["domain", "wire", "engine", "client", "testkit"], "measures the binary from outside"),
-    layer("fuzz", &["domain", "wire", "gates", "client"], "feeds readers; what it may reach shows what is checked"),
+    layer(
+        "fuzz",
+        &["domain", "wire", "ports", "identity", "gates", "client"],
+        "feeds readers; what it may reach shows what is checked",
+    ),
     layer("xtask", &[], "checks the repository from outside"),
 ];
 
