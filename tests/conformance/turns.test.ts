@@ -117,8 +117,7 @@ test('sandbox-and-definitions a4: the workspace says that it is made and runs, t
     assert.deepEqual(read, { tool: 'read', path: 'none', outcome: 'failed', code: 'sandbox.not_found' });
 });
 
-const LATE_RUNNING = { todo: 'running is recorded with the outcome of the first call, not when the workspace runs' };
-test('sandbox-and-definitions a5: running is recorded before the first call ends', LATE_RUNNING, async () => {
+test('sandbox-and-definitions a5: running is recorded before the first call ends', async () => {
     const session = await newSession(world.app, { sandbox: {} });
     const events = await turn(world.app, session, [
         { tools: [{ name: 'bash', input: { command: 'sleep 0.5' } }] },

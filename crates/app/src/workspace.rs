@@ -71,9 +71,9 @@ impl App {
         intent: Option<DirectCall>,
         answer: &WorkspaceAnswer,
     ) -> Result<(), Error> {
-        let (mut events, workspace) = (answer.events.clone(), answer.record.as_ref());
+        let mut events = answer.events.clone();
         let Some(call) = intent else {
-            let end = |session: &_| direct_call::end(session, None, events.clone(), workspace.cloned(), &stamp());
+            let end = |session: &_| direct_call::end(session, None, events.clone(), &stamp());
             self.committer().update(id, |session| Ok::<_, std::convert::Infallible>(end(session))).await?;
             return Ok(());
         };
@@ -82,6 +82,6 @@ impl App {
             WorkspaceOutcome::Done(_) | WorkspaceOutcome::Aborted => {}
         }
         // If this fails, the intent stays, and the next process says that nobody knows what became of the call.
-        Ok(self.committer().direct_call_end(&call, &events, workspace).await?)
+        Ok(self.committer().direct_call_end(&call, &events).await?)
     }
 }

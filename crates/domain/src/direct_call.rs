@@ -12,7 +12,7 @@ use crate::session::Session;
 use crate::time::Millis;
 use crate::tool::WorkspaceTool;
 use crate::turn::Refusal;
-use crate::workspace::{ExecOutcome, WorkspaceEvent, WorkspaceRecord};
+use crate::workspace::{ExecOutcome, WorkspaceEvent};
 
 /// A call that runs, or ran when its process died.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,17 +74,15 @@ pub fn end(
     session: &Session,
     intent: Option<&DirectCall>,
     events: Vec<WorkspaceEvent>,
-    workspace: Option<WorkspaceRecord>,
     stamp: &Stamp<'_>,
 ) -> Option<SessionChange> {
-    if intent.is_none() && events.is_empty() && workspace.is_none() {
+    if intent.is_none() && events.is_empty() {
         return None;
     }
     let mut change = SessionChange::of(session);
     for event in events {
         change.event(Source::Api, None, Payload::Workspace(event), stamp);
     }
-    change.workspaces.extend(workspace);
     change.direct_calls.extend(intent.map(|call| DirectCallChange::End { id: call.id.clone() }));
     Some(change)
 }

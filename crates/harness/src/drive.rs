@@ -262,7 +262,7 @@ impl Driver {
     /// Takes what became of an effect.
     pub(crate) fn take(&mut self, arrival: Arrival) {
         self.watch_budget();
-        let Arrival { effect_id, ended, events, record } = arrival;
+        let Arrival { effect_id, ended, events } = arrival;
         let kept = self.in_flight.remove(&effect_id).map(|in_flight| in_flight.kept);
         let result = match self.fitted(ended, kept) {
             Ended::Value(outcome) => match self.resolve(&effect_id, outcome) {
@@ -275,7 +275,8 @@ impl Driver {
             }
             Ended::Dropped => return,
         };
-        self.reports.push(EffectReport { effect_id, result, events, record });
+        // The workspace's record is its manager's, which has written it.
+        self.reports.push(EffectReport { effect_id, result, events, record: None });
     }
 
     /// What a tool gave, cut to the room of its step where the tool does not bound it itself.

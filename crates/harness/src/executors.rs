@@ -12,7 +12,7 @@ use nylorun_domain::id::{AgentId, EffectId, SessionId, TurnId};
 use nylorun_domain::manifest::AgentManifest;
 use nylorun_domain::model::{ModelFailure, ModelFailureCode, ModelOutcome, Prompt};
 use nylorun_domain::tool::{SkillTool, ToolOutcome, WorkspaceTool};
-use nylorun_domain::workspace::{WorkspaceEvent, WorkspaceRecord};
+use nylorun_domain::workspace::WorkspaceEvent;
 use nylorun_ports::abort::{Abort, AbortHandle, AbortKind, abort_pair};
 use nylorun_ports::http_tools::{HttpToolAnswer, HttpToolCall};
 use nylorun_ports::models::{Delta, DeltaSink, ModelCall};
@@ -65,7 +65,6 @@ pub(crate) struct Arrival {
     pub(crate) effect_id: EffectId,
     pub(crate) ended: Ended,
     pub(crate) events: Vec<WorkspaceEvent>,
-    pub(crate) record: Option<WorkspaceRecord>,
 }
 
 /// How an effect ended.
@@ -294,12 +293,12 @@ impl Shared {
         };
         let answer = self.gates.workspaces.call(call, abort).await;
         let ended = workspace_ended(tool, answer.outcome);
-        Arrival { effect_id: effect.id.clone(), ended, events: answer.events, record: answer.record }
+        Arrival { effect_id: effect.id.clone(), ended, events: answer.events }
     }
 }
 
 fn arrival(effect: &Effect, ended: Ended) -> Arrival {
-    Arrival { effect_id: effect.id.clone(), ended, events: Vec::new(), record: None }
+    Arrival { effect_id: effect.id.clone(), ended, events: Vec::new() }
 }
 
 /// What became of a workspace call. Only tools that read may turn a lost answer into a definite failure

@@ -29,15 +29,13 @@ pub struct WorkspaceCall {
     pub input: Json,
 }
 
-/// What became of a call.
+/// What became of a call. What happened to the workspace itself for it, an opening say, is in its log already.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WorkspaceAnswer {
     /// The outcome.
     pub outcome: WorkspaceOutcome,
     /// Events to record with the outcome, in the same transaction, in this order.
     pub events: Vec<WorkspaceEvent>,
-    /// The workspace's record as it is now, when this call changed it, to be written with the outcome.
-    pub record: Option<WorkspaceRecord>,
 }
 
 /// Outcomes of a tool call (environments 3).

@@ -2,7 +2,7 @@
 
 use nylorun_domain::direct_call::{DirectCall, end, lost};
 use nylorun_domain::id::WorkerId;
-use nylorun_domain::workspace::{WorkspaceEvent, WorkspaceRecord};
+use nylorun_domain::workspace::WorkspaceEvent;
 use nylorun_store::StoreError;
 
 use crate::clock::{now, stamp};
@@ -10,12 +10,7 @@ use crate::committer::{CommitError, Committer};
 
 impl Committer {
     /// Records what became of a call that had an intent, unless somebody has done so already: a call ends once.
-    pub async fn direct_call_end(
-        &self,
-        call: &DirectCall,
-        events: &[WorkspaceEvent],
-        workspace: Option<&WorkspaceRecord>,
-    ) -> Result<(), StoreError> {
+    pub async fn direct_call_end(&self, call: &DirectCall, events: &[WorkspaceEvent]) -> Result<(), StoreError> {
         loop {
             // The session before the call: whoever ends the call changes the session too, so that a commit upon what
             // was read before that is refused.
@@ -23,7 +18,7 @@ impl Committer {
             if self.store().direct_call_get(&call.session_id, &call.id).await?.is_none() {
                 return Ok(());
             }
-            let Some(change) = end(&session, Some(call), events.to_vec(), workspace.cloned(), &stamp()) else {
+            let Some(change) = end(&session, Some(call), events.to_vec(), &stamp()) else {
                 return Ok(());
             };
             match self.commit(&change).await {
@@ -40,7 +35,7 @@ impl Committer {
 pub(crate) async fn end_lost_calls(committer: &Committer, worker: &WorkerId) -> Result<(), StoreError> {
     for call in committer.store().direct_call_list().await? {
         if call.worker != *worker && committer.store().worker_is_gone(&call.worker).await? {
-            committer.direct_call_end(&call, &[lost(&call, now())], None).await?;
+            committer.direct_call_end(&call, &[lost(&call, now())]).await?;
         }
     }
     Ok(())

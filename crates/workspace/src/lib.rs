@@ -18,8 +18,7 @@ mod files;
 
 pub use files::Quota;
 pub use manager::{
-    Lifetime, ManagerConfig, Preference, RemoveError, WorkspaceManager, WorkspaceRead, WorkspaceReadAnswer,
-    WorkspaceReadOutcome,
+    Lifetime, ManagerConfig, Preference, RemoveError, WorkspaceManager, WorkspaceRead, WorkspaceReadOutcome,
 };
 pub use shell::run_shell_child;
 pub use virtual_backend::{ShellCommand, VirtualBackend};

@@ -67,12 +67,12 @@ fn a_call_ends_with_what_it_left() {
     };
     assert_eq!(event, expected);
     let before = session(Status::Idle);
-    let change = end(&before, Some(&call()), vec![event.clone()], None, &AT).expect("there is an intent to remove");
+    let change = end(&before, Some(&call()), vec![event.clone()], &AT).expect("there is an intent to remove");
     assert_eq!(change.direct_calls, [DirectCallChange::End { id: "id".into() }]);
     let [written] = &change.events[..] else { panic!("{:?}", change.events) };
     assert_eq!((&written.payload, &written.turn_id), (&Payload::Workspace(event), &None));
     // Refused before it ran: the intent goes, and there is nothing to say.
-    let change = end(&before, Some(&call()), vec![], None, &AT).expect("there is an intent to remove");
+    let change = end(&before, Some(&call()), vec![], &AT).expect("there is an intent to remove");
     assert_eq!((change.events.len(), change.direct_calls.len()), (0, 1));
-    assert_eq!(end(&before, None, vec![], None, &AT), None);
+    assert_eq!(end(&before, None, vec![], &AT), None);
 }

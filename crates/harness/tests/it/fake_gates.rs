@@ -154,7 +154,7 @@ impl Workspaces for FakeWorkspaces {
                 number => done(number),
             };
             let is_state = call.input.as_str() == "\"state\"";
-            WorkspaceAnswer { outcome, events: is_state.then(state_event).into_iter().collect(), record: None }
+            WorkspaceAnswer { outcome, events: is_state.then(state_event).into_iter().collect() }
         })
     }
 }

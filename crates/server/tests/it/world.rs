@@ -72,7 +72,7 @@ impl Workspaces for Idle {
         } else {
             WorkspaceOutcome::Done(ToolOutcome::Completed { output: call.input })
         };
-        Box::pin(async { WorkspaceAnswer { outcome, events: vec![], record: None } })
+        Box::pin(async { WorkspaceAnswer { outcome, events: vec![] } })
     }
 }
 

@@ -10,7 +10,6 @@ use nylorun_ports::backends::{ExecCommand, ExecResult, HandleError, Killed, Work
 use nylorun_ports::workspaces::{WorkspaceAnswer, WorkspaceCall, WorkspaceOutcome};
 
 use super::events::{Exit, exec_event};
-use super::open::Trail;
 use super::slots::Patience;
 use super::{Caller, Visit};
 use crate::tools::FILE_TOOL_TIME;
@@ -20,37 +19,30 @@ use crate::tools::input::{Bash, ToolCall, check_input};
 pub(super) async fn run(visit: Visit, call: WorkspaceCall, mut abort: Abort) -> WorkspaceAnswer {
     let checked = match check_input(call.tool, &call.input) {
         Ok(checked) => checked,
-        Err(refusal) => return answer(WorkspaceOutcome::Done(refusal), Trail::default()),
+        Err(refusal) => return answer(WorkspaceOutcome::Done(refusal)),
     };
     tokio::select! {
         biased;
-        _ = abort.aborted() => return answer(WorkspaceOutcome::Aborted, Trail::default()),
+        _ = abort.aborted() => return answer(WorkspaceOutcome::Aborted),
         () = visit.turn() => {}
     }
     if visit.inner.is_closing() {
-        return answer(WorkspaceOutcome::Aborted, Trail::default());
+        return answer(WorkspaceOutcome::Aborted);
     }
-    let mut trail = Trail::default();
-    let outcome = in_workspace(&visit, call, &checked, abort, &mut trail).await;
-    answer(outcome, trail)
+    in_workspace(&visit, call, &checked, abort).await
 }
 
-fn answer(outcome: WorkspaceOutcome, trail: Trail) -> WorkspaceAnswer {
-    WorkspaceAnswer { outcome, events: trail.events, record: trail.record }
+/// Of a call that ran nothing.
+fn answer(outcome: WorkspaceOutcome) -> WorkspaceAnswer {
+    WorkspaceAnswer { outcome, events: Vec::new() }
 }
 
-async fn in_workspace(
-    visit: &Visit,
-    call: WorkspaceCall,
-    checked: &ToolCall,
-    abort: Abort,
-    trail: &mut Trail,
-) -> WorkspaceOutcome {
+async fn in_workspace(visit: &Visit, call: WorkspaceCall, checked: &ToolCall, abort: Abort) -> WorkspaceAnswer {
     let WorkspaceCall { session_id, turn_id, epoch, key: _, spec, tool, input } = call;
     let caller = Caller { session_id, turn_id, epoch, spec };
     let began = Instant::now();
     let patience = Patience::new(abort.clone(), time_limit(checked));
-    let sent = send(visit, &caller, &patience, trail, tool, |handle| {
+    let sent = send(visit, &caller, &patience, tool, |handle| {
         let (checked, input, abort) = (checked.clone(), input.clone(), abort.clone());
         async move {
             match checked {
@@ -62,14 +54,14 @@ async fn in_workspace(
     .await;
     let (outcome, exit) = match sent {
         Ok(ended) => ended,
-        Err(outcome) => return outcome,
+        Err(outcome) => return answer(outcome),
     };
     visit.space.state.lock().await.last_used = Some(visit.inner.log.now());
     let duration_ms = i64::try_from(began.elapsed().as_millis()).unwrap_or(i64::MAX);
-    if outcome.is_some() || exit.killed {
-        trail.events.push(exec_event(tool, checked, exit, outcome.as_ref(), duration_ms));
-    }
-    outcome.map_or(WorkspaceOutcome::Aborted, WorkspaceOutcome::Done)
+    let has_run = outcome.is_some() || exit.killed;
+    let event = has_run.then(|| exec_event(tool, checked, exit, outcome.as_ref(), duration_ms));
+    let outcome = outcome.map_or(WorkspaceOutcome::Aborted, WorkspaceOutcome::Done);
+    WorkspaceAnswer { outcome, events: event.into_iter().collect() }
 }
 
 /// Sends a call to the workspace, which is opened when it must be. What was not sent is sent to a new handle once;
@@ -78,13 +70,12 @@ pub(super) async fn send<T, Sent: Future<Output = Result<T, HandleError>>>(
     visit: &Visit,
     caller: &Caller,
     patience: &Patience,
-    trail: &mut Trail,
     tool: WorkspaceTool,
     to: impl Fn(std::sync::Arc<dyn WorkspaceHandle>) -> Sent,
 ) -> Result<T, WorkspaceOutcome> {
     let mut is_retry = false;
     loop {
-        let handle = visit.inner.handle(&visit.space, caller, patience, trail).await?;
+        let handle = visit.inner.handle(&visit.space, caller, patience).await?;
         let error = match to(handle).await {
             Ok(sent) => return Ok(sent),
             Err(error) => error,

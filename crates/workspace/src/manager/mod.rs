@@ -33,7 +33,7 @@ use crate::virtual_backend::{ShellCommand, VirtualBackend};
 use choice::Backends;
 pub use choice::Preference;
 use lanes::{Lane, Lanes, Ticket};
-pub use reads::{WorkspaceRead, WorkspaceReadAnswer, WorkspaceReadOutcome};
+pub use reads::{WorkspaceRead, WorkspaceReadOutcome};
 use slots::{Slot, Slots};
 pub use sweep::RemoveError;
 

@@ -5,19 +5,12 @@ use std::sync::atomic::Ordering;
 
 use nylorun_domain::tool::ToolOutcome;
 use nylorun_domain::workspace::{WorkspaceEvent, WorkspaceRecord, WorkspaceSpec, WorkspaceState};
-use nylorun_ports::backends::{Backend, WorkspaceHandle};
+use nylorun_ports::backends::{Backend, BackendError, WorkspaceHandle};
 use nylorun_ports::workspaces::{LogError, WorkspaceChange, WorkspaceOutcome};
 
 use super::events::StateEvent;
 use super::slots::{Patience, Slot};
 use super::{Caller, Inner, Live, Space, State};
-
-/// What a call has to record beside its outcome.
-#[derive(Debug, Default)]
-pub(super) struct Trail {
-    pub(super) events: Vec<WorkspaceEvent>,
-    pub(super) record: Option<WorkspaceRecord>,
-}
 
 impl Inner {
     /// The open handle of a workspace; opens it when there is none. Calls that need it at the same time share one
@@ -27,7 +20,6 @@ impl Inner {
         space: &Space,
         caller: &Caller,
         patience: &Patience,
-        trail: &mut Trail,
     ) -> Result<Arc<dyn WorkspaceHandle>, WorkspaceOutcome> {
         let tries_before = space.tries.load(Ordering::SeqCst);
         let mut state = self.wait(patience, space.state.lock()).await?;
@@ -40,7 +32,7 @@ impl Inner {
             return Err(WorkspaceOutcome::Done(failure.clone()));
         }
         let slot = self.slot_for(&mut state, patience).await?;
-        let opened = self.open(space, &mut state, slot, caller, trail).await;
+        let opened = self.open(space, &mut state, slot, caller).await;
         state.failure = match &opened {
             Err(WorkspaceOutcome::Done(failure)) => Some(failure.clone()),
             Ok(_) | Err(WorkspaceOutcome::Uncertain { .. } | WorkspaceOutcome::Aborted) => None,
@@ -55,7 +47,6 @@ impl Inner {
         state: &mut State,
         slot: Slot,
         caller: &Caller,
-        trail: &mut Trail,
     ) -> Result<Arc<dyn WorkspaceHandle>, WorkspaceOutcome> {
         if self.is_closing() {
             return Err(WorkspaceOutcome::Aborted);
@@ -70,37 +61,59 @@ impl Inner {
         // The record comes first: what is made without one could never be found again.
         let change = caller.change(event.into(), creating.clone());
         self.log.write(change).await.map_err(|error| not_recorded(&error))?;
-        let opened = backend.open(&space.key, &caller.spec).await;
-        let (event, record, result) = match opened {
-            Err(error) => {
-                let event = StateEvent {
-                    error: Some(error.to_string()),
-                    ..StateEvent::of(WorkspaceState::Stopped, backend.as_ref(), &caller.spec)
-                };
-                // Its time stays: a workspace that never ran must not look as if it had (see `has_run`).
-                let updated_at = if has_run(&creating) { self.log.now() } else { creating.updated_at };
-                let record = WorkspaceRecord { state: WorkspaceState::Stopped, updated_at, ..creating };
-                let message = format!("The workspace could not be started: {error}");
-                let outcome = WorkspaceOutcome::Done(ToolOutcome::failed("sandbox.start_failed", message));
-                (event, record, Err(outcome))
-            }
+        match backend.open(&space.key, &caller.spec).await {
+            Err(error) => Err(self.record_failed_start(backend.as_ref(), creating, caller, &error).await),
             Ok(opened) => {
-                let lost = opened.created && before.as_ref().is_some_and(has_run);
-                let note = "its files were gone and it was made anew, empty";
+                let is_lost = opened.created && before.as_ref().is_some_and(has_run);
                 let event = StateEvent {
-                    lost: lost.then(|| note.to_owned()),
+                    lost: is_lost.then(|| "its files were gone and it was made anew, empty".to_owned()),
                     ..StateEvent::of(WorkspaceState::Running, backend.as_ref(), &caller.spec)
                 };
-                let updated_at = self.log.now().max(creating.created_at.plus(1));
-                let record = WorkspaceRecord { state: WorkspaceState::Running, updated_at, ..creating };
+                let handle = self.record_start(event, creating, caller, opened.handle).await?;
                 state.idle_ms.get_or_insert(caller.spec.idle_ms);
-                state.live = Some(Live { handle: Arc::clone(&opened.handle), slot });
-                (event, record, Ok(opened.handle))
+                state.live = Some(Live { handle: Arc::clone(&handle), slot });
+                Ok(handle)
             }
+        }
+    }
+
+    /// Says that the workspace runs, before anything runs in it. Where that cannot be recorded it is stopped again.
+    async fn record_start(
+        &self,
+        event: StateEvent,
+        creating: WorkspaceRecord,
+        caller: &Caller,
+        handle: Arc<dyn WorkspaceHandle>,
+    ) -> Result<Arc<dyn WorkspaceHandle>, WorkspaceOutcome> {
+        let updated_at = self.log.now().max(creating.created_at.plus(1));
+        let record = WorkspaceRecord { state: WorkspaceState::Running, updated_at, ..creating };
+        if let Err(error) = self.log.write(caller.change(event.into(), record)).await {
+            handle.stop().await;
+            return Err(not_recorded(&error));
+        }
+        Ok(handle)
+    }
+
+    /// Says that the workspace could not be started, and answers the outcome of the call that needed it.
+    async fn record_failed_start(
+        &self,
+        backend: &dyn Backend,
+        creating: WorkspaceRecord,
+        caller: &Caller,
+        error: &BackendError,
+    ) -> WorkspaceOutcome {
+        let event = StateEvent {
+            error: Some(error.to_string()),
+            ..StateEvent::of(WorkspaceState::Stopped, backend, &caller.spec)
         };
-        trail.events.push(event.into());
-        trail.record = Some(record);
-        result
+        // Its time stays: a workspace that never ran must not look as if it had (see `has_run`).
+        let updated_at = if has_run(&creating) { self.log.now() } else { creating.updated_at };
+        let record = WorkspaceRecord { state: WorkspaceState::Stopped, updated_at, ..creating };
+        if let Err(error) = self.log.write(caller.change(event.into(), record)).await {
+            // The record says that it is being made; a later sweep settles it.
+            tracing::warn!(%error, "the failed start of a workspace was not recorded");
+        }
+        WorkspaceOutcome::Done(ToolOutcome::failed("sandbox.start_failed", start_failed(error)))
     }
 
     /// The backend of a workspace: the one that its record names, for life; else the chosen one.
@@ -166,8 +179,11 @@ fn not_recorded(error: &LogError) -> WorkspaceOutcome {
     match error {
         LogError::OwnershipLost => WorkspaceOutcome::Aborted,
         LogError::Unavailable(_) => {
-            let message = format!("The workspace could not be started: {error}");
-            WorkspaceOutcome::Done(ToolOutcome::failed("sandbox.start_failed", message))
+            WorkspaceOutcome::Done(ToolOutcome::failed("sandbox.start_failed", start_failed(error)))
         }
     }
+}
+
+fn start_failed(why: &dyn std::fmt::Display) -> String {
+    format!("The workspace could not be started: {why}")
 }

@@ -2,14 +2,13 @@
 
 use nylorun_domain::id::{SessionId, TurnId};
 use nylorun_domain::tool::{ToolOutcome, WorkspaceTool};
-use nylorun_domain::workspace::{WorkspaceEvent, WorkspaceKey, WorkspaceRecord, WorkspaceSpec};
+use nylorun_domain::workspace::{WorkspaceKey, WorkspaceSpec};
 use nylorun_ports::abort::Abort;
 use nylorun_ports::backends::{FileBytes, FileList};
 use nylorun_ports::workspaces::WorkspaceOutcome;
 
 use super::call::send;
 use super::lanes::Lane;
-use super::open::Trail;
 use super::slots::Patience;
 use super::{Caller, Visit, WorkspaceManager};
 use crate::tools::FILE_TOOL_TIME;
@@ -27,17 +26,6 @@ pub struct WorkspaceRead {
     pub key: WorkspaceKey,
     /// What to make it with, if it is not there.
     pub spec: WorkspaceSpec,
-}
-
-/// What a read gave, and what is to be recorded with it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct WorkspaceReadAnswer<T> {
-    /// What it gave.
-    pub outcome: WorkspaceReadOutcome<T>,
-    /// Events to record, in this order.
-    pub events: Vec<WorkspaceEvent>,
-    /// The workspace's record, when the read changed it.
-    pub record: Option<WorkspaceRecord>,
 }
 
 /// What a read gave.
@@ -58,15 +46,15 @@ pub enum WorkspaceReadOutcome<T> {
 
 impl WorkspaceManager {
     /// Reads a file whole, of at most `max` bytes. Relative paths stand in the workspace.
-    pub async fn read_bytes(&self, read: WorkspaceRead, path: &str, max: u64) -> WorkspaceReadAnswer<Vec<u8>> {
+    pub async fn read_bytes(&self, read: WorkspaceRead, path: &str, max: u64) -> WorkspaceReadOutcome<Vec<u8>> {
         let (visit, caller) = self.visit(read);
         visit.turn().await;
-        let (patience, mut trail) = (patience(), Trail::default());
-        let sent = send(&visit, &caller, &patience, &mut trail, WorkspaceTool::Read, |handle| {
+        let patience = patience();
+        let sent = send(&visit, &caller, &patience, WorkspaceTool::Read, |handle| {
             let path = path.to_owned();
             async move { handle.read_bytes(path, max).await }
         });
-        let outcome = match sent.await {
+        match sent.await {
             Ok(FileBytes::Bytes(bytes)) => WorkspaceReadOutcome::Found(bytes),
             Ok(FileBytes::Missing) => WorkspaceReadOutcome::Missing,
             Ok(FileBytes::TooLarge(size)) => WorkspaceReadOutcome::Failed {
@@ -74,21 +62,19 @@ impl WorkspaceManager {
                 message: format!("{path} has {size} bytes; at most {max} are allowed."),
             },
             Err(outcome) => failed(outcome),
-        };
-        WorkspaceReadAnswer { outcome, events: trail.events, record: trail.record }
+        }
     }
 
     /// Lists the files below a directory. A workspace that was never made is missing, and is not started for it.
-    pub async fn list_files(&self, read: WorkspaceRead, dir: &str, max_entries: u32) -> WorkspaceReadAnswer<FileList> {
+    pub async fn list_files(&self, read: WorkspaceRead, dir: &str, max_entries: u32) -> WorkspaceReadOutcome<FileList> {
         let (visit, caller) = self.visit(read);
         visit.turn().await;
-        let mut trail = Trail::default();
-        let outcome = match self.0.log.record(&visit.space.key).await {
+        match self.0.log.record(&visit.space.key).await {
             Ok(None) => WorkspaceReadOutcome::Missing,
             Err(error) => WorkspaceReadOutcome::Failed { code: "sandbox.error".to_owned(), message: error.to_string() },
             Ok(Some(_)) => {
                 let patience = patience();
-                let sent = send(&visit, &caller, &patience, &mut trail, WorkspaceTool::Glob, |handle| {
+                let sent = send(&visit, &caller, &patience, WorkspaceTool::Glob, |handle| {
                     let dir = dir.to_owned();
                     async move { handle.list_files(dir, max_entries).await }
                 });
@@ -98,8 +84,7 @@ impl WorkspaceManager {
                     Err(outcome) => failed(outcome),
                 }
             }
-        };
-        WorkspaceReadAnswer { outcome, events: trail.events, record: trail.record }
+        }
     }
 
     fn visit(&self, read: WorkspaceRead) -> (Visit, Caller) {

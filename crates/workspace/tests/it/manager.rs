@@ -31,6 +31,9 @@ pub(crate) fn children(rig: &Rig) -> Vec<i32> {
     .collect()
 }
 
+/// Runs until its file `go` is there.
+pub(crate) const BUSY: &str = "echo > started; while [ ! -e go ]; do sleep 0.01; done";
+
 fn kill(pid: i32) {
     let pid = rustix::process::Pid::from_raw(pid).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
@@ -42,11 +45,12 @@ async fn the_first_call_records_before_it_makes_and_later_ones_only_run() {
     assert!(!rig.root().exists(), "nothing is probed or made before the first call");
     let answer = rig.answer(Bash, &bash_input("echo hi")).await;
     let changes = rig.log.changes();
-    assert_eq!(in_short(changes.iter().map(|change| &change.event)), ["creating"]);
+    assert_eq!(in_short(changes.iter().map(|change| &change.event)), ["creating", "running"]);
     assert_eq!(changes[0].record.state, WorkspaceState::Creating);
-    assert_eq!((changes[0].turn_id.as_ref().map(|id| id.as_str()), changes[0].epoch), (Some("turn"), Some(1)));
-    assert_eq!(in_short(&answer.events), ["running", "exec bash completed 0"]);
-    let record = answer.record.unwrap();
+    for change in &changes {
+        assert_eq!((change.turn_id.as_ref().map(|id| id.as_str()), change.epoch), (Some("turn"), Some(1)));
+    }
+    assert_eq!(in_short(&answer.events), ["exec bash completed 0"]);
     let expected = WorkspaceRecord {
         key: key("s"),
         session_id: SessionId::from_trusted("s"),
@@ -57,9 +61,9 @@ async fn the_first_call_records_before_it_makes_and_later_ones_only_run() {
         created_at: Millis(1_000_000),
         updated_at: Millis(1_000_001),
     };
-    assert_eq!(record, expected);
+    assert_eq!((&changes[1].record, rig.log.get(&key("s"))), (&expected, Some(expected.clone())));
     let answer = rig.answer(Bash, &bash_input("false")).await;
-    assert_eq!((in_short(&answer.events), answer.record), (vec!["exec bash completed 1".to_owned()], None));
+    assert_eq!((in_short(&answer.events), rig.log.changes().len()), (vec!["exec bash completed 1".to_owned()], 2));
     assert_eq!(children(&rig).len(), 1);
 }
 
@@ -83,8 +87,8 @@ async fn an_idle_workspace_is_stopped_and_the_next_call_finds_its_files() {
     let stopped = rig.log.changes().pop().unwrap();
     assert_eq!((in_short([&stopped.event]), stopped.turn_id, stopped.epoch), (vec!["stopped".to_owned()], None, None));
     let answer = rig.answer(Read, r#"{"path":"kept"}"#).await;
-    assert_eq!(in_short(&answer.events), ["running", "exec read completed"]);
-    assert_eq!(in_short([&rig.log.changes().pop().unwrap().event]), ["creating reattach"]);
+    assert_eq!(in_short(&answer.events), ["exec read completed"]);
+    assert_eq!(rig.log.last(), ["creating reattach", "running"]);
     assert_eq!(rig.failure(Read, r#"{"path":"/tmp/gone"}"#).await.0, "sandbox.not_found");
 }
 
@@ -92,7 +96,7 @@ async fn an_idle_workspace_is_stopped_and_the_next_call_finds_its_files() {
 async fn a_workspace_at_work_is_never_idle() {
     let rig = Rig::new();
     rig.write("seed", "").await;
-    let command = bash_input("echo > started; while [ ! -e go ]; do sleep 0.01; done; echo done");
+    let command = bash_input(BUSY);
     let sweep = async {
         while !rig.files().join("started").exists() {
             tokio::task::yield_now().await;
@@ -128,7 +132,8 @@ async fn files_that_are_gone_are_said_to_be_lost() {
     rig.manager.stop_idle(rig.log.advance(1_000)).await;
     std::fs::remove_dir_all(rig.files()).unwrap();
     let answer = rig.answer(Read, r#"{"path":"kept"}"#).await;
-    assert_eq!(in_short(&answer.events), ["running lost", "exec read failed sandbox.not_found"]);
+    assert_eq!(in_short(&answer.events), ["exec read failed sandbox.not_found"]);
+    assert_eq!(rig.log.last(), ["creating reattach", "running lost"]);
 }
 
 #[tokio::test]
@@ -148,8 +153,8 @@ async fn a_crash_between_record_and_files_is_no_loss() {
     rig.log.advance(10);
     rig.manager.after_restart().await;
     assert_eq!(state_of(&rig), Some(WorkspaceState::Stopped));
-    let answer = rig.answer(Bash, &bash_input("true")).await;
-    assert_eq!(in_short(&answer.events), ["running", "exec bash completed 0"]);
+    rig.bash("true").await;
+    assert_eq!(rig.log.last(), ["creating reattach", "running"]);
 }
 
 #[tokio::test]
@@ -161,11 +166,51 @@ async fn a_start_that_fails_is_definite_and_the_next_call_tries_again() {
     let answer = rig.answer(Bash, &bash_input("true")).await;
     let WorkspaceOutcome::Done(ToolOutcome::Failed { code, .. }) = &answer.outcome else { panic!("{answer:?}") };
     assert_eq!(code, "sandbox.start_failed");
-    assert_eq!(in_short(&answer.events), ["stopped error"]);
-    assert_eq!(answer.record.map(|record| record.state), Some(WorkspaceState::Stopped));
+    assert_eq!(in_short(&answer.events), [""; 0]);
+    assert_eq!(
+        (rig.log.last(), state_of(&rig)),
+        (["creating", "stopped error"].map(str::to_owned), Some(WorkspaceState::Stopped))
+    );
     std::fs::remove_file(rig.root().join(key("s").as_str())).unwrap();
-    let answer = rig.answer(Bash, &bash_input("true")).await;
-    assert_eq!(in_short(&answer.events), ["running", "exec bash completed 0"]);
+    rig.bash("true").await;
+    assert_eq!(rig.log.last(), ["creating reattach", "running"]);
+}
+
+#[tokio::test]
+async fn that_it_runs_is_recorded_before_anything_runs_in_it() {
+    let rig = Rig::new();
+    let call = rig.manager.call(call("s", Bash, &bash_input(BUSY)), Abort::never());
+    let seen = async {
+        while !rig.files().join("started").exists() {
+            tokio::task::yield_now().await;
+        }
+        let seen = (rig.log.last(), state_of(&rig));
+        std::fs::write(rig.files().join("go"), "").unwrap();
+        seen
+    };
+    let (_, seen) = tokio::join!(call, seen);
+    assert_eq!(seen, (["creating", "running"].map(str::to_owned), Some(WorkspaceState::Running)));
+}
+
+#[tokio::test]
+async fn a_workspace_whose_start_cannot_be_recorded_is_stopped_and_nothing_runs_in_it() {
+    for (failure, code) in
+        [(LogError::Unavailable("down".to_owned()), Some("sandbox.start_failed")), (LogError::OwnershipLost, None)]
+    {
+        let rig = Rig::new();
+        // The record is made; that it runs cannot be said.
+        rig.log.fail_after(1, failure);
+        let outcome = rig.answer(Bash, &bash_input("echo > ran")).await.outcome;
+        match (outcome, code) {
+            (WorkspaceOutcome::Done(ToolOutcome::Failed { code, .. }), Some(expected)) => assert_eq!(code, expected),
+            (WorkspaceOutcome::Aborted, None) => {}
+            (outcome, _) => panic!("{outcome:?}"),
+        }
+        assert_eq!((children(&rig).len(), rig.files().join("ran").exists()), (0, false));
+        assert_eq!(state_of(&rig), Some(WorkspaceState::Creating));
+        rig.log.fail_with(None);
+        assert_eq!(rig.bash("ls").await.1, "");
+    }
 }
 
 #[tokio::test]
@@ -255,12 +300,8 @@ async fn calls_that_need_the_workspace_at_once_share_one_opening() {
     for call in calls {
         events.extend(call.await.unwrap().events);
     }
-    let mut events = in_short(&events);
-    events.sort();
-    let mut expected = vec!["exec write completed".to_owned(); 20];
-    expected.push("running".to_owned());
-    assert_eq!(events, expected);
-    assert_eq!(in_short(rig.log.changes().iter().map(|change| &change.event)), ["creating"]);
+    assert_eq!(in_short(&events), ["exec write completed"; 20]);
+    assert_eq!(in_short(rig.log.changes().iter().map(|change| &change.event)), ["creating", "running"]);
     assert_eq!(children(&rig).len(), 1);
 }
 
@@ -283,8 +324,7 @@ async fn reconcile_removes_what_nobody_owns_and_only_its_own() {
     let rig = Rig::new();
     rig.write("seed", "").await;
     for session in ["gone", "kept"] {
-        let answer = rig.manager.call(call(session, Write, r#"{"path":"a","content":"x"}"#), Abort::never()).await;
-        rig.log.put(answer.record.unwrap());
+        rig.manager.call(call(session, Write, r#"{"path":"a","content":"x"}"#), Abort::never()).await;
     }
     let orphan = WorkspaceKey::from_trusted("nylorun-tn_test-0123456789abcdef");
     let foreign = ["nylorun-tn_other-0123456789abcdef", "something-else", "nylorun-tn_tes"];
@@ -369,8 +409,7 @@ async fn an_ephemeral_manager_deletes_its_workspaces_when_it_closes() {
     let rig = Rig::new();
     let config = ManagerConfig { lifetime: Lifetime::Ephemeral, ..config(rig.home.path().to_owned()) };
     let manager = WorkspaceManager::new(config, Arc::clone(&rig.log) as Arc<dyn WorkspaceLog>);
-    let answer = manager.call(call("s", Write, r#"{"path":"a","content":"x"}"#), Abort::never()).await;
-    rig.log.put(answer.record.unwrap());
+    manager.call(call("s", Write, r#"{"path":"a","content":"x"}"#), Abort::never()).await;
     assert!(rig.files().join("a").exists());
     manager.close(Duration::from_secs(1)).await;
     assert_eq!((rig.files().exists(), rig.log.get(&key("s"))), (false, None));
@@ -387,7 +426,7 @@ async fn reads_outside_calls() {
         spec: spec(),
     };
     let missing = rig.manager.list_files(read(), "outputs", 10).await;
-    assert_eq!((missing.outcome, rig.root().exists()), (WorkspaceReadOutcome::Missing, false));
+    assert_eq!((missing, rig.root().exists()), (WorkspaceReadOutcome::Missing, false));
     for (path, content) in [("outputs/b/z", "1"), ("outputs/b/a", "22"), ("outputs/a", "333"), ("outputs/c", "")] {
         rig.write(path, content).await;
     }
@@ -397,16 +436,16 @@ async fn reads_outside_calls() {
         WorkspaceReadOutcome::Found(FileList { entries, truncated })
     };
     let all = [("a", 3), ("b/a", 2), ("b/z", 1), ("c", 0)];
-    assert_eq!(rig.manager.list_files(read(), "outputs", 4).await.outcome, list(&all, false));
-    assert_eq!(rig.manager.list_files(read(), "outputs", 3).await.outcome, list(&all[..3], true));
-    assert_eq!(rig.manager.list_files(read(), "outputs/a", 3).await.outcome, WorkspaceReadOutcome::Missing);
+    assert_eq!(rig.manager.list_files(read(), "outputs", 4).await, list(&all, false));
+    assert_eq!(rig.manager.list_files(read(), "outputs", 3).await, list(&all[..3], true));
+    assert_eq!(rig.manager.list_files(read(), "outputs/a", 3).await, WorkspaceReadOutcome::Missing);
     std::fs::write(rig.files().join("bytes"), b"\0\xff\n").unwrap();
     let found = WorkspaceReadOutcome::Found(b"\0\xff\n".to_vec());
-    assert_eq!(rig.manager.read_bytes(read(), "bytes", 3).await.outcome, found);
-    assert_eq!(rig.manager.read_bytes(read(), "none", 3).await.outcome, WorkspaceReadOutcome::Missing);
+    assert_eq!(rig.manager.read_bytes(read(), "bytes", 3).await, found);
+    assert_eq!(rig.manager.read_bytes(read(), "none", 3).await, WorkspaceReadOutcome::Missing);
     let too_large = WorkspaceReadOutcome::Failed {
         code: "artifact.too_large".to_owned(),
         message: "bytes has 3 bytes; at most 2 are allowed.".to_owned(),
     };
-    assert_eq!(rig.manager.read_bytes(read(), "bytes", 2).await.outcome, too_large);
+    assert_eq!(rig.manager.read_bytes(read(), "bytes", 2).await, too_large);
 }

@@ -12,7 +12,7 @@ use nylorun_ports::abort::{Abort, AbortKind, abort_pair};
 use nylorun_ports::workspaces::{WorkspaceAnswer, WorkspaceOutcome, Workspaces};
 use nylorun_workspace::{ManagerConfig, WorkspaceRead, WorkspaceReadOutcome};
 
-use crate::manager::children;
+use crate::manager::{BUSY, children};
 use crate::support::{Rig, bash_input, call, in_short, key, spec};
 
 fn at_most(max_live: u32) -> Rig {
@@ -20,24 +20,14 @@ fn at_most(max_live: u32) -> Rig {
     Rig::new().with(|config| ManagerConfig { max_live, ..config })
 }
 
-/// One call of a session; what it records is recorded.
+/// One call of a session.
 async fn answer(rig: &Rig, session: &str, command: &str) -> WorkspaceAnswer {
-    recorded(rig, rig.manager.call(call(session, Bash, &bash_input(command)), Abort::never()).await)
-}
-
-fn recorded(rig: &Rig, answer: WorkspaceAnswer) -> WorkspaceAnswer {
-    if let Some(record) = answer.record.clone() {
-        rig.log.put(record);
-    }
-    answer
+    rig.manager.call(call(session, Bash, &bash_input(command)), Abort::never()).await
 }
 
 fn state(rig: &Rig, session: &str) -> Option<WorkspaceState> {
     rig.log.get(&key(session)).map(|record| record.state)
 }
-
-/// Runs until its file `go` is there.
-const BUSY: &str = "echo > started; while [ ! -e go ]; do sleep 0.01; done";
 
 async fn started(rig: &Rig, session: &str) {
     while !rig.root().join(key(session).as_str()).join("workspace/started").exists() {
@@ -57,7 +47,7 @@ async fn above_the_number_the_one_that_is_idle_longest_is_stopped() {
         rig.log.advance(10);
     }
     let answered = answer(&rig, "c", "true").await;
-    assert_eq!(in_short(&answered.events), ["running", "exec bash completed 0"]);
+    assert_eq!(in_short(&answered.events), ["exec bash completed 0"]);
     let running = Some(WorkspaceState::Running);
     assert_eq!(["a", "b", "c"].map(|s| state(&rig, s)), [running, Some(WorkspaceState::Stopped), running]);
     assert_eq!(children(&rig).len(), 2);
@@ -69,7 +59,8 @@ async fn above_the_number_the_one_that_is_idle_longest_is_stopped() {
     );
     // Its files are there when it comes back, in the place of `a`.
     let answered = answer(&rig, "b", "wc -l kept").await;
-    assert_eq!(in_short(&answered.events), ["running", "exec bash completed 0"]);
+    assert_eq!(in_short(&answered.events), ["exec bash completed 0"]);
+    assert_eq!(rig.log.last(), ["stopped", "creating reattach", "running"]);
     assert_eq!(["a", "b", "c"].map(|s| state(&rig, s)), [Some(WorkspaceState::Stopped), running, running]);
     assert_eq!(children(&rig).len(), 2);
 }
@@ -87,8 +78,7 @@ async fn when_all_are_at_work_calls_wait_in_order() {
         }
         assert_eq!(children(&rig).len(), 1);
         go(&rig, "a");
-        let (c, b, d) = tokio::join!(c, b, d);
-        [c, b, d].into_iter().for_each(|answer| drop(recorded(&rig, answer)));
+        tokio::join!(c, b, d);
     };
     tokio::join!(answer(&rig, "a", BUSY), in_line);
     let created: Vec<_> = rig
@@ -130,9 +120,9 @@ async fn a_call_waits_for_its_own_time_limit_and_then_fails() {
     let message = "The workspace could not be started: 1 may run at once, and all were at work for 1 s. Try again \
                    later; the operator can raise NYLORUN_WORKSPACES_LIVE.";
     let outcome = WorkspaceOutcome::Done(ToolOutcome::failed("sandbox.start_failed", message));
-    assert_eq!((refused.outcome, refused.record, state(&rig, "b")), (outcome, None, None));
+    assert_eq!((refused.outcome, refused.events, state(&rig, "b")), (outcome, vec![], None));
     // It has left the line.
-    assert_eq!(in_short(&answer(&rig, "b", "true").await.events), ["running", "exec bash completed 0"]);
+    assert_eq!(in_short(&answer(&rig, "b", "true").await.events), ["exec bash completed 0"]);
 }
 
 #[tokio::test]
@@ -152,7 +142,7 @@ async fn a_call_that_waits_can_be_aborted_and_ends_with_the_manager() {
     };
     let (_, answers) = tokio::join!(answer(&rig, "a", BUSY), waiting);
     for answer in answers {
-        assert_eq!((answer.outcome, answer.events, answer.record), (WorkspaceOutcome::Aborted, Vec::new(), None));
+        assert_eq!((answer.outcome, answer.events), (WorkspaceOutcome::Aborted, Vec::new()));
     }
     assert_eq!(children(&rig).len(), 0);
 }
@@ -177,7 +167,7 @@ async fn reads_outside_of_calls_wait_too_and_a_removed_workspace_makes_room() {
     };
     let waiting = async {
         started(&rig, "a").await;
-        rig.manager.read_bytes(read, "f", 10).await.outcome
+        rig.manager.read_bytes(read, "f", 10).await
     };
     let (_, (), found) = tokio::join!(answer(&rig, "a", BUSY), removed, waiting);
     assert_eq!(found, WorkspaceReadOutcome::Found(b"x\n".to_vec()));

@@ -21,7 +21,7 @@ fn manager(rig: &Rig, change: impl FnOnce(&mut ManagerConfig)) -> WorkspaceManag
 fn unavailable(answer: WorkspaceAnswer) -> String {
     match answer.outcome {
         WorkspaceOutcome::Done(ToolOutcome::Failed { code, message }) => {
-            assert_eq!((code.as_str(), answer.events, answer.record), ("sandbox.unavailable", Vec::new(), None));
+            assert_eq!((code.as_str(), answer.events), ("sandbox.unavailable", Vec::new()));
             message
         }
         other => panic!("{other:?}"),

@@ -25,6 +25,8 @@ pub(crate) struct MemoryLog {
     changes: Mutex<Vec<WorkspaceChange>>,
     gone: Mutex<BTreeSet<SessionId>>,
     failure: Mutex<Option<LogError>>,
+    /// The writes that still succeed, and how all after them fail.
+    writes_left: Mutex<Option<(usize, LogError)>>,
     now: AtomicI64,
 }
 
@@ -32,6 +34,13 @@ impl MemoryLog {
     /// Every event so far, oldest first, without the times that differ from run to run.
     pub(crate) fn changes(&self) -> Vec<WorkspaceChange> {
         self.changes.lock().unwrap().clone()
+    }
+
+    /// The newest events that the manager wrote, oldest first, in short.
+    pub(crate) fn last<const N: usize>(&self) -> [String; N] {
+        let changes = self.changes();
+        let newest = in_short(changes.iter().rev().take(N).rev().map(|change| &change.event));
+        newest.try_into().unwrap_or_else(|fewer| panic!("only {fewer:?}"))
     }
 
     pub(crate) fn put(&self, record: WorkspaceRecord) {
@@ -52,6 +61,21 @@ impl MemoryLog {
 
     pub(crate) fn fail_with(&self, failure: Option<LogError>) {
         *self.failure.lock().unwrap() = failure;
+        *self.writes_left.lock().unwrap() = None;
+    }
+
+    /// Lets this many writes succeed, and fails all after them.
+    pub(crate) fn fail_after(&self, writes: usize, failure: LogError) {
+        *self.writes_left.lock().unwrap() = Some((writes, failure));
+    }
+
+    fn check_write(&self) -> Result<(), LogError> {
+        match &mut *self.writes_left.lock().unwrap() {
+            Some((0, failure)) => return Err(failure.clone()),
+            Some((writes, _)) => *writes -= 1,
+            None => {}
+        }
+        self.check()
     }
 
     fn check(&self) -> Result<(), LogError> {
@@ -71,7 +95,7 @@ impl WorkspaceLog for MemoryLog {
     }
 
     fn write(&self, change: WorkspaceChange) -> BoxFuture<'_, Result<(), LogError>> {
-        let written = self.check().map(|()| {
+        let written = self.check_write().map(|()| {
             self.put(change.record.clone());
             self.changes.lock().unwrap().push(change);
         });
@@ -168,17 +192,13 @@ impl Rig {
         self.home.path().join("tenant/workspaces")
     }
 
-    /// One call of the session `s`; what it records is recorded.
+    /// One call of the session `s`.
     pub(crate) async fn answer(&self, tool: WorkspaceTool, input: &str) -> WorkspaceAnswer {
         self.answer_until(tool, input, Abort::never()).await
     }
 
     pub(crate) async fn answer_until(&self, tool: WorkspaceTool, input: &str, abort: Abort) -> WorkspaceAnswer {
-        let answer = self.manager.call(call("s", tool, input), abort).await;
-        if let Some(record) = answer.record.clone() {
-            self.log.put(record);
-        }
-        answer
+        self.manager.call(call("s", tool, input), abort).await
     }
 
     pub(crate) async fn outcome(&self, tool: WorkspaceTool, input: &str) -> ToolOutcome {
