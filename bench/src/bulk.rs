@@ -26,7 +26,8 @@ const COPY_SESSION: &str = for_each_number!(
     "INSERT INTO sessions SELECT 'idle-' || n.value, agent_id, owner_user_id, definition_hash, manifest_hash, \
      implementation_version, identity_hash, info, vault_ids, credential_selections, workspace, sandbox_source, \
      created_at + n.value, status, active_turn_id, last_turn_id, segment, input_seq, turn_manifest_hash, history_from, \
-     epoch, owner, head, rev, last_event_at, error, history_snapshot, queued, steers FROM sessions",
+     epoch, owner, head, rev, last_event_at, error, history_snapshot, queued, steers, \
+     retained_from, sandbox_owner_id, sharers FROM sessions",
     "id = 'many-0'"
 );
 const COPY_EVENTS: &str = for_each_number!(

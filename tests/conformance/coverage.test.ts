@@ -13,7 +13,6 @@ import { readSeen } from './support/seen.ts';
 const UNREACHABLE: Record<string, string> = {
     subject_required: 'the A2A endpoint is not built',
     sandbox_not_granted: 'sandbox resources are not built',
-    sandbox_busy: 'sandbox resources are not built',
     sandbox_unavailable: 'sandbox resources are not built',
     sandbox_lost: 'pods are not built',
     sandbox_expired: 'pods are not built',

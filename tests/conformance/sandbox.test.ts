@@ -124,17 +124,6 @@ test('decisions, Compatibility: sandbox and environment at once are 400', async 
     refused(await open({ sandbox: {}, environment: {} }), 400, 'request_rejected');
 });
 
-test("a7: sharing a missing session's sandbox is refused", async () => {
-    const answer = await open({ sandbox: { session: 'none' } });
-    assert.ok([400, 404].includes(answer.status), answer.text);
-});
-
-const NO_SHARING = { todo: 'sandbox.session is 400: sharing is not built' };
-test('sandbox-and-definitions a7: {session} shares the sandbox of another session', NO_SHARING, async () => {
-    const owner = await newSession(world.app, { sandbox: {} });
-    const view = done(await open({ sandbox: { session: owner } }));
-    assert.deepEqual([view.sandboxSource, view.sandboxOwnerId], ['shared', owner]);
-});
 
 test('sandbox-and-definitions a7: a tool-name clash with the sandbox is explained at the opening', async () => {
     const manifest = plainManifest(fresh('agent'));

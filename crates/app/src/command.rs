@@ -55,7 +55,8 @@ impl App {
                     Some(manifest) => Some(self.variant(session, manifest).await?),
                     None => None,
                 };
-                Ok(message(session, Message { head, input: input.clone(), variant, when_busy: *when_busy }, &stamp())?)
+                let said = Message { head, input: input.clone(), variant, when_busy: *when_busy };
+                Ok(message(session, said, self.workspace_holder(session).await?, &stamp())?)
             }
             CommandKind::Cancel { reason } => {
                 // Read after the row: a step that is committed in between changes the row, and this is decided again.

@@ -68,6 +68,12 @@ pub enum Error {
         /// Facts for programs.
         details: Option<Value>,
     },
+    /// Another session's turn has the sandbox that both use.
+    #[error("{message}")]
+    SandboxBusy {
+        /// Whose, and what would help.
+        message: String,
+    },
     /// The caller may not.
     #[error("{message}")]
     Forbidden {
@@ -160,6 +166,7 @@ impl From<Refusal> for Error {
                 active_turn: Some(active_turn_id),
                 details: None,
             },
+            Refusal::WorkspaceHeld { by: _ } => Self::SandboxBusy { message },
             Refusal::UnknownEffect(_) => Self::NotFound { message },
             Refusal::UnknownInteraction(_)
             | Refusal::Retried(_)

@@ -11,6 +11,7 @@ use nylorun_domain::json::{Json, Text};
 use nylorun_domain::workspace::WorkspaceKey;
 use nylorun_ports::abort::{Abort, AbortHandle, AbortKind, abort_pair};
 use nylorun_ports::workspaces::RemovalError;
+use nylorun_store::Removal;
 use nylorun_turns::{CommitError, uuid};
 use nylorun_wire::command::{Command, CommandKind};
 use nylorun_wire::tenant::{ActiveWork, Reset, ResetScope};
@@ -192,12 +193,31 @@ impl App {
         Ok(self.store().crossing_delete_orphans().await?)
     }
 
+    /// Removes a session after those that share its workspace, so that no session is left without the one that owns
+    /// its files.
     async fn remove_session(&self, id: &SessionId) -> Result<(), Error> {
+        loop {
+            for sharer in self.store().session_sharers(id, PAGE).await? {
+                self.remove_one(&sharer).await?;
+            }
+            match self.remove_one(id).await? {
+                Removal::Removed => return Ok(()),
+                // Somebody began to share its workspace meanwhile.
+                Removal::Kept => {}
+            }
+        }
+    }
+
+    async fn remove_one(&self, id: &SessionId) -> Result<Removal, Error> {
+        let Some(session) = self.store().session_get(id).await? else { return Ok(Removal::Removed) };
+        if session.sharers > 0 {
+            return Ok(Removal::Kept);
+        }
         let key = WorkspaceKey::of_session(self.tenant_id(), id);
         if self.store().workspace_get(&key).await?.is_some() {
             self.parts().removal.remove(&key).await?;
         }
-        Ok(self.committer().delete(id).await?)
+        Ok(self.committer().delete(&session).await?)
     }
 
     async fn remove_workspaces(&self) -> Result<(), Error> {

@@ -105,7 +105,7 @@ impl App {
         removed: &mut Removed,
     ) -> Result<(), Error> {
         if let Some(cutoff) = sessions.filter(|cutoff| session.used_at < *cutoff) {
-            if self.committer().expire(&session.id, cutoff).await? == Removal::Removed {
+            if self.committer().expire(session, cutoff).await? == Removal::Removed {
                 removed.sessions += 1;
                 self.remove_files(&session.id).await?;
             }

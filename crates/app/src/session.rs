@@ -10,13 +10,30 @@ use nylorun_domain::sandbox::{SandboxConfig, SandboxDefault, SandboxRequest};
 use nylorun_domain::session::{SandboxSource, Session, Status};
 use nylorun_domain::tool::SkillTool;
 use nylorun_domain::workspace::WorkspaceSpec;
-use nylorun_store::{AgentRow, WriteError};
+use nylorun_store::{AgentRow, NO_WORKSPACE_OWNER, WriteError};
 use nylorun_turns::{Updated, now};
 use nylorun_wire::checkpoint::pending_to_value;
 use nylorun_wire::code::Code;
 use nylorun_wire::session::{OpenSession, PinnedManifest, SandboxChoice, SessionView, UncertainEffect};
 
 use crate::{App, Error};
+
+/// A session that is to be opened.
+struct NewSession {
+    session: Session,
+    /// Its own copy of the definition.
+    pinned: AgentManifest,
+    /// The session whose workspace it shares, as it was read.
+    sandbox_owner: Option<Session>,
+}
+
+/// The workspace of a session that is to be opened.
+struct Workspace {
+    spec: WorkspaceSpec,
+    source: SandboxSource,
+    /// The session that owns it, when it is another one.
+    owner: Option<Session>,
+}
 
 impl App {
     /// Opens a session, or attaches vaults to one that was opened with the same body.
@@ -32,11 +49,11 @@ impl App {
             if let Some(session) = self.store().session_get(&id).await? {
                 return self.session_reopen(caller, session, &body).await;
             }
-            let (session, pinned) = self.new_session(caller, &id, &body).await?;
-            match self.store().session_insert(&session, &pinned).await {
+            let NewSession { session, pinned, sandbox_owner } = self.new_session(caller, &id, &body).await?;
+            match self.store().session_insert(&session, &pinned, sandbox_owner.as_ref()).await {
                 Ok(()) => return self.view(session).await,
-                // Somebody opened it meanwhile: look at what is there.
-                Err(WriteError::Duplicate { .. }) => {}
+                // Somebody opened it meanwhile, or removed whose sandbox it shares: look at what is there.
+                Err(WriteError::Duplicate { .. } | WriteError::Guard(NO_WORKSPACE_OWNER)) => {}
                 Err(error) => return Err(error.into()),
             }
         }
@@ -116,21 +133,18 @@ impl App {
         }
     }
 
-    async fn new_session(
-        &self,
-        caller: &Caller,
-        id: &SessionId,
-        body: &OpenSession,
-    ) -> Result<(Session, AgentManifest), Error> {
+    async fn new_session(&self, caller: &Caller, id: &SessionId, body: &OpenSession) -> Result<NewSession, Error> {
         if !is_addressable(id.as_str()) {
             return Err(Error::unaddressable("id", id.as_str()));
         }
         let agent = self.store().agent_get(&body.agent_id).await?.filter(|agent| caller.sees_agent(&agent.id));
         let agent = agent.ok_or_else(|| Error::not_found("Definition not found"))?;
         refuse_vaults(body)?;
-        let workspace = self.choose_workspace(caller, &body.sandbox).await?;
-        let pinned = pin(&agent, workspace.as_ref().map(|(spec, _)| spec))?;
-        let (workspace, sandbox_source) = workspace.unzip();
+        let chosen = self.choose_workspace(caller, body).await?;
+        let pinned = pin(&agent, chosen.as_ref().map(|chosen| &chosen.spec))?;
+        let sandbox_source = chosen.as_ref().map(|chosen| chosen.source);
+        let (workspace, sandbox_owner) = chosen.map(|chosen| (chosen.spec, chosen.owner)).unzip();
+        let sandbox_owner = sandbox_owner.flatten();
         let session = Session {
             id: id.clone(),
             agent_id: agent.id,
@@ -144,6 +158,7 @@ impl App {
             credential_selections: Json::from_trusted("[]"),
             workspace,
             sandbox_source,
+            sandbox_owner: sandbox_owner.as_ref().map(|owner| owner.id.clone()),
             created_at: now(),
             status: Status::Idle,
             active_turn_id: None,
@@ -161,18 +176,15 @@ impl App {
             error: None,
             queued: 0,
             steers: 0,
+            sharers: 0,
         };
-        Ok((session, pinned))
+        Ok(NewSession { session, pinned, sandbox_owner })
     }
 
-    async fn choose_workspace(
-        &self,
-        caller: &Caller,
-        choice: &SandboxChoice,
-    ) -> Result<Option<(WorkspaceSpec, SandboxSource)>, Error> {
+    async fn choose_workspace(&self, caller: &Caller, body: &OpenSession) -> Result<Option<Workspace>, Error> {
         let config = self.sandbox_config().await?;
         let path = Path::ROOT.name("sandbox");
-        let (request, source) = match choice {
+        let (request, source) = match &body.sandbox {
             SandboxChoice::None => return Ok(None),
             SandboxChoice::Default => match &config.default {
                 SandboxDefault::None => return Ok(None),
@@ -195,14 +207,39 @@ impl App {
             SandboxChoice::Environment(id) => {
                 return Err(Error::not_found(format!("Sandbox {id} not found")));
             }
-            SandboxChoice::Session(_) => {
-                let message =
-                    "sharing another session's sandbox is not available yet; leave sandbox out, or describe one";
-                return Err(Error::Invalid(Problems::one(ProblemCode::Custom, &path.name("session"), message)));
-            }
+            SandboxChoice::Session(session) => return self.share_workspace(caller, body, session).await.map(Some),
         };
         let spec = config.resolve(&request, &path).map_err(Error::Invalid)?;
-        Ok(Some((spec, source)))
+        Ok(Some(Workspace { spec, source, owner: None }))
+    }
+
+    /// The workspace of another session of the same person (sandbox-and-definitions a7). Who shares with one that
+    /// shares itself shares with the one that owns the workspace.
+    async fn share_workspace(&self, caller: &Caller, body: &OpenSession, id: &SessionId) -> Result<Workspace, Error> {
+        let session = self.session(caller, id).await?;
+        if session.owner_user_id != body.owner_user_id {
+            return Err(Error::forbidden(format!(
+                "session {id} belongs to another owner: a sandbox is shared by sessions of one ownerUserId"
+            )));
+        }
+        let Some(spec) = session.workspace.clone() else {
+            let message = format!("session {id} has no sandbox: name one that has, or describe one");
+            let sandbox = Path::ROOT.name("sandbox");
+            return Err(Error::Invalid(Problems::one(ProblemCode::Custom, &sandbox.name("session"), message)));
+        };
+        let owner = match &session.sandbox_owner {
+            Some(owner) => self.store().session_get(owner).await?.ok_or_else(Error::session_not_found)?,
+            None => session,
+        };
+        Ok(Workspace { spec, source: SandboxSource::Shared, owner: Some(owner) })
+    }
+
+    /// Another session whose turn has the workspace that this one uses.
+    pub(crate) async fn workspace_holder(&self, session: &Session) -> Result<Option<SessionId>, Error> {
+        if !session.shares_workspace() {
+            return Ok(None);
+        }
+        Ok(self.store().workspace_holder(session).await?)
     }
 
     /// The tenant's settings for workspaces.
@@ -229,7 +266,7 @@ impl App {
             active_turn_id: session.active_turn_id,
             vault_ids: Vec::new(),
             credential_selections: Vec::new(),
-            sandbox_owner_id: None,
+            sandbox_owner_id: session.sandbox_owner,
             sandbox_id: None,
             sandbox: session.workspace.as_ref().map(|spec| sandbox_json(spec).to_json()),
             sandbox_source: session.sandbox_source.map(|source| source.as_str().to_owned()),

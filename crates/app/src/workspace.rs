@@ -1,15 +1,25 @@
 //! A session's workspace tools, called by the application (api 2.5).
 
 use nylorun_domain::caller::Caller;
-use nylorun_domain::direct_call::{self, DirectCall, DirectCallChange};
+use nylorun_domain::direct_call::{self, CallSite, DirectCall, DirectCallChange};
 use nylorun_domain::id::SessionId;
 use nylorun_domain::json::Json;
 use nylorun_domain::tool::{ToolOutcome, WorkspaceTool};
-use nylorun_domain::workspace::WorkspaceKey;
+use nylorun_domain::workspace::{WorkspaceKey, WorkspaceSpec};
 use nylorun_ports::workspaces::{WorkspaceAnswer, WorkspaceCall, WorkspaceOutcome};
-use nylorun_turns::{Updated, now, stamp};
+use nylorun_turns::{CommitError, now, stamp};
 
 use crate::{App, Error};
+
+/// A call that may run now.
+struct Begun {
+    /// The session whose workspace it uses.
+    owner: SessionId,
+    /// What that is made with.
+    spec: WorkspaceSpec,
+    /// What is to be ended with it.
+    intent: Option<DirectCall>,
+}
 
 impl App {
     /// Runs one tool in the session's workspace, while no turn is active.
@@ -21,20 +31,18 @@ impl App {
         input: Json,
     ) -> Result<ToolOutcome, Error> {
         self.resets().refuse_work()?;
-        let session = self.session(caller, id).await?;
-        let Some(spec) = session.workspace else { return Err(Error::not_found("The session has no sandbox")) };
-        let intent = self.direct_call_begin(id, tool, &input).await?;
+        let Begun { owner, spec, intent } = self.direct_call_begin(caller, id, tool, &input).await?;
         let call = WorkspaceCall {
             session_id: id.clone(),
-            turn_id: None,
-            epoch: None,
-            key: WorkspaceKey::of_session(self.tenant_id(), id),
+            claim: None,
+            key: WorkspaceKey::of_session(self.tenant_id(), &owner),
+            owner: owner.clone(),
             spec,
             tool,
             input,
         };
         let answer = self.parts().workspaces.call(call, self.resets().calls()).await;
-        self.direct_call_end(id, intent, &answer).await?;
+        self.direct_call_end(&owner, intent, &answer).await?;
         Ok(match answer.outcome {
             WorkspaceOutcome::Done(outcome) => outcome,
             WorkspaceOutcome::Uncertain { message } => ToolOutcome::failed("sandbox.uncertain", message),
@@ -47,34 +55,51 @@ impl App {
     /// Writes down that a call is about to run, when it may change something.
     async fn direct_call_begin(
         &self,
+        caller: &Caller,
         id: &SessionId,
         tool: WorkspaceTool,
         input: &Json,
-    ) -> Result<Option<DirectCall>, Error> {
+    ) -> Result<Begun, Error> {
         let worker = self.parts().scheduler.worker();
-        let begun =
-            self.committer().update(id, |session| direct_call::begin(session, tool, input, worker, &stamp())).await?;
-        match begun {
-            Updated::Missing => Err(Error::session_not_found()),
-            Updated::Refused(refusal) => Err(refusal.into()),
-            Updated::Unchanged(_) => Ok(None),
-            Updated::Committed(change) => Ok(change.direct_calls.into_iter().find_map(|change| match change {
-                DirectCallChange::Begin(call) => Some(call),
-                DirectCallChange::End { .. } => None,
-            })),
+        loop {
+            let session = self.session(caller, id).await?;
+            let Some(spec) = session.workspace.clone() else {
+                return Err(Error::not_found("The session has no sandbox"));
+            };
+            let other = match &session.sandbox_owner {
+                Some(owner) => Some(self.store().session_get(owner).await?.ok_or_else(Error::session_not_found)?),
+                None => None,
+            };
+            // Read after the rows that the change is decided upon.
+            let holder = self.workspace_holder(&session).await?;
+            let owner = other.as_ref().unwrap_or(&session);
+            let site = CallSite { session: &session, owner, holder };
+            let begun = |intent| Begun { owner: owner.id.clone(), spec, intent };
+            let Some(change) = direct_call::begin(site, tool, input, worker, &stamp())? else { return Ok(begun(None)) };
+            match self.committer().commit(&change).await {
+                Ok(()) => {
+                    return Ok(begun(change.direct_calls.into_iter().find_map(|change| match change {
+                        DirectCallChange::Begin(call) => Some(call),
+                        DirectCallChange::End { .. } => None,
+                    })));
+                }
+                Err(CommitError::Stale) => {}
+                Err(CommitError::Store(error)) => return Err(error.into()),
+            }
         }
     }
 
+    /// Records what a call did with the session that owns the workspace.
     async fn direct_call_end(
         &self,
-        id: &SessionId,
+        owner: &SessionId,
         intent: Option<DirectCall>,
         answer: &WorkspaceAnswer,
     ) -> Result<(), Error> {
         let mut events = answer.events.clone();
         let Some(call) = intent else {
             let end = |session: &_| direct_call::end(session, None, events.clone(), &stamp());
-            self.committer().update(id, |session| Ok::<_, std::convert::Infallible>(end(session))).await?;
+            self.committer().update(owner, |session| Ok::<_, std::convert::Infallible>(end(session))).await?;
             return Ok(());
         };
         match &answer.outcome {

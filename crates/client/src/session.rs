@@ -38,6 +38,8 @@ pub enum Environment {
     Inline(InlineEnvironment),
     /// A shared one, by its id.
     Shared(String),
+    /// That of another session of the same owner, by the session's id.
+    OfSession(String),
 }
 
 /// A session's own workspace; what is absent is the tenant's default.
@@ -79,6 +81,7 @@ impl OpenSession {
                 Environment::Without => Value::Bool(false),
                 Environment::Inline(inline) => json!(inline),
                 Environment::Shared(id) => json!({ "id": id }),
+                Environment::OfSession(id) => json!({ "session": id }),
             };
         }
         body
@@ -403,6 +406,7 @@ mod tests {
             (Environment::Without, json!(false)),
             (Environment::Inline(InlineEnvironment::default()), json!({})),
             (Environment::Shared("team/x".into()), json!({"id": "team/x"})),
+            (Environment::OfSession("s".into()), json!({"session": "s"})),
         ];
         for (choice, expected) in choices {
             open.environment = Some(choice);

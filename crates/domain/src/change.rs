@@ -47,6 +47,8 @@ pub struct SessionChange {
     pub workspaces: Vec<WorkspaceRecord>,
     /// Calls of the application that begin or end.
     pub direct_calls: Vec<DirectCallChange>,
+    /// Whose workspace no other session's turn may have: what uses it begins with this change.
+    pub claims_workspace_of: Option<SessionId>,
 }
 
 impl SessionChange {
@@ -66,7 +68,14 @@ impl SessionChange {
             usage: Vec::new(),
             workspaces: Vec::new(),
             direct_calls: Vec::new(),
+            claims_workspace_of: None,
         }
+    }
+
+    /// Claims the workspace, where other sessions use it too: the change is refused while another one's turn has it.
+    pub(crate) fn claim_workspace(&mut self) {
+        let session = &self.session;
+        self.claims_workspace_of = session.shares_workspace().then(|| session.workspace_owner().clone());
     }
 
     /// Appends an event of the given turn and answers its sequence number.

@@ -43,24 +43,41 @@ pub enum DirectCallChange {
     },
 }
 
-/// Allows a call while no turn is active. `None`: nothing is to be written before it runs, since it only reads.
+/// On whose behalf a call is made.
+#[derive(Clone, Debug)]
+pub struct CallSite<'a> {
+    /// The session.
+    pub session: &'a Session,
+    /// The session whose workspace it uses: the same, or the one whose workspace it shares.
+    pub owner: &'a Session,
+    /// Another session whose turn has that workspace.
+    pub holder: Option<SessionId>,
+}
+
+/// Allows a call while no turn has the workspace, and writes its intent to the workspace's owner. `None`: nothing is to
+/// be written before it runs, since it only reads.
 pub fn begin(
-    session: &Session,
+    site: CallSite<'_>,
     tool: WorkspaceTool,
     input: &Json,
     worker: &WorkerId,
     stamp: &Stamp<'_>,
 ) -> Result<Option<SessionChange>, Refusal> {
+    let CallSite { session, owner, holder } = site;
     if let Some(turn) = &session.active_turn_id {
         return Err(Refusal::WorkspaceInUse { active_turn_id: turn.clone() });
+    }
+    if let Some(by) = holder {
+        return Err(Refusal::WorkspaceHeld { by });
     }
     if tool.is_read_only() {
         return Ok(None);
     }
-    let mut change = SessionChange::of(session);
+    let mut change = SessionChange::of(owner);
+    change.claim_workspace();
     change.direct_calls.push(DirectCallChange::Begin(DirectCall {
         id: (stamp.uuid)(),
-        session_id: session.id.clone(),
+        session_id: owner.id.clone(),
         tool,
         subject: tool.subject(input),
         worker: worker.clone(),
@@ -69,9 +86,10 @@ pub fn begin(
     Ok(Some(change))
 }
 
-/// Records what a call did. `intent` is what `begin` wrote for it. `None`: there is nothing to say.
+/// Records what a call did with the workspace's owner. `intent` is what `begin` wrote for it. `None`: there is nothing
+/// to say.
 pub fn end(
-    session: &Session,
+    owner: &Session,
     intent: Option<&DirectCall>,
     events: Vec<WorkspaceEvent>,
     stamp: &Stamp<'_>,
@@ -79,7 +97,7 @@ pub fn end(
     if intent.is_none() && events.is_empty() {
         return None;
     }
-    let mut change = SessionChange::of(session);
+    let mut change = SessionChange::of(owner);
     for event in events {
         change.event(Source::Api, None, Payload::Workspace(event), stamp);
     }

@@ -47,6 +47,8 @@ words! {
         Default = "default",
         /// The session's own request.
         Inline = "inline",
+        /// Another session's workspace.
+        Shared = "shared",
     }
 }
 
@@ -77,6 +79,8 @@ pub struct Session {
     pub workspace: Option<WorkspaceSpec>,
     /// Where the workspace came from.
     pub sandbox_source: Option<SandboxSource>,
+    /// The session whose workspace this one uses, when it is not its own. That session shares nobody's.
+    pub sandbox_owner: Option<SessionId>,
     /// When it was opened.
     pub created_at: Millis,
 
@@ -113,4 +117,18 @@ pub struct Session {
     pub queued: i64,
     /// How many of them are for the running turn to read.
     pub steers: i64,
+    /// How many other sessions use this one's workspace. It is there as long as they are.
+    pub sharers: i64,
+}
+
+impl Session {
+    /// The session that keys the workspace: this one, or the one whose workspace it shares.
+    pub fn workspace_owner(&self) -> &SessionId {
+        self.sandbox_owner.as_ref().unwrap_or(&self.id)
+    }
+
+    /// Whether other sessions use the same workspace: one turn at a time has it.
+    pub fn shares_workspace(&self) -> bool {
+        self.sandbox_owner.is_some() || self.sharers > 0
+    }
 }

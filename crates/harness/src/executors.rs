@@ -17,7 +17,7 @@ use nylorun_ports::abort::{Abort, AbortHandle, AbortKind, abort_pair};
 use nylorun_ports::http_tools::{HttpToolAnswer, HttpToolCall};
 use nylorun_ports::models::{Delta, DeltaSink, ModelCall};
 use nylorun_ports::run::{RunCore, RunWorkspace};
-use nylorun_ports::workspaces::{WorkspaceCall, WorkspaceOutcome};
+use nylorun_ports::workspaces::{RunClaim, WorkspaceCall, WorkspaceOutcome};
 use tokio::sync::mpsc;
 
 use crate::in_process::Gates;
@@ -284,8 +284,12 @@ impl Shared {
         };
         let call = WorkspaceCall {
             session_id: self.context.session_id.clone(),
-            turn_id: Some(self.context.turn_id.clone()),
-            epoch: Some(self.context.epoch),
+            claim: Some(RunClaim {
+                session_id: self.context.session_id.clone(),
+                turn_id: self.context.turn_id.clone(),
+                epoch: self.context.epoch,
+            }),
+            owner: workspace.owner.clone(),
             key: workspace.key.clone(),
             spec: workspace.spec.clone(),
             tool,

@@ -51,7 +51,7 @@ pub(crate) fn leased(run_id: &str, start: &TurnStart) -> Leased {
     };
     let manifest = JsonObject(start.manifest.document.clone());
     let sandbox = start.workspace.as_ref().map(|workspace| RunSandbox {
-        owner_id: start.session_id.clone(),
+        owner_id: workspace.owner.clone(),
         sandbox_id: None,
         spec: Some(workspace.spec.clone()),
         environment: None,
@@ -102,7 +102,7 @@ pub(crate) fn started(leased: Leased, tenant: &TenantId, transcript: Vec<Entry>)
     }
     let workspace = input.routing.sandbox.and_then(|sandbox| {
         let key = WorkspaceKey::of_session(tenant, &sandbox.owner_id);
-        sandbox.spec.map(|spec| RunWorkspace { key, spec })
+        sandbox.spec.map(|spec| RunWorkspace { owner: sandbox.owner_id, key, spec })
     });
     Ok(TurnStart {
         session_id: run.session_id,

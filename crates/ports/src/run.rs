@@ -48,6 +48,8 @@ pub struct TurnStart {
 /// The workspace of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunWorkspace {
+    /// The session that owns it: the run's own, or one whose workspace that shares.
+    pub owner: SessionId,
     /// Its key.
     pub key: WorkspaceKey,
     /// What it is made with.

@@ -13,12 +13,12 @@ use crate::backends::BackendReport;
 /// One call of a workspace tool.
 #[derive(Clone, Debug)]
 pub struct WorkspaceCall {
-    /// The session that owns the workspace; its lane keeps this session's calls in order.
+    /// The session that calls; its lane keeps its calls in order.
     pub session_id: SessionId,
-    /// The turn on whose behalf, or `None` for the session's tool route.
-    pub turn_id: Option<TurnId>,
-    /// The run's claim: the session's epoch, when a turn calls.
-    pub epoch: Option<i64>,
+    /// The run that calls, or `None` for the session's tool route.
+    pub claim: Option<RunClaim>,
+    /// The session that owns the workspace, whose log gets what is said of it.
+    pub owner: SessionId,
     /// The workspace.
     pub key: WorkspaceKey,
     /// What to make it with, if it is not there.
@@ -29,12 +29,24 @@ pub struct WorkspaceCall {
     pub input: Json,
 }
 
+/// A run of a turn, and the epoch under which it holds its session: what it says after it lost the session is refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunClaim {
+    /// The session.
+    pub session_id: SessionId,
+    /// The turn.
+    pub turn_id: TurnId,
+    /// The epoch.
+    pub epoch: i64,
+}
+
 /// What became of a call. What happened to the workspace itself for it, an opening say, is in its log already.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WorkspaceAnswer {
     /// The outcome.
     pub outcome: WorkspaceOutcome,
-    /// Events to record with the outcome, in the same transaction, in this order.
+    /// Events to record with the outcome, in the same transaction, in this order. A turn that calls in the workspace of
+    /// another session has none: they are in that session's log already.
     pub events: Vec<WorkspaceEvent>,
 }
 
@@ -81,14 +93,13 @@ pub trait WorkspaceReports: Send + Sync {
 pub struct WorkspaceChange {
     /// The owning session, whose log gets the event.
     pub session_id: SessionId,
-    /// The turn, or `None` (idle stops).
-    pub turn_id: Option<TurnId>,
-    /// The run's claim; the change is refused when the session has a newer epoch.
-    pub epoch: Option<i64>,
+    /// The run on whose behalf, of this session or of one that shares its workspace. The change is refused when its
+    /// session has a newer epoch.
+    pub claim: Option<RunClaim>,
     /// The event.
     pub event: WorkspaceEvent,
-    /// The record as it is now.
-    pub record: WorkspaceRecord,
+    /// The record as it is now, when it changed.
+    pub record: Option<WorkspaceRecord>,
 }
 
 /// Why the log refused or failed.
@@ -108,7 +119,7 @@ pub trait WorkspaceLog: Send + Sync {
     fn record(&self, key: &WorkspaceKey) -> BoxFuture<'_, Result<Option<WorkspaceRecord>, LogError>>;
     /// All records.
     fn records(&self) -> BoxFuture<'_, Result<Vec<WorkspaceRecord>, LogError>>;
-    /// Writes an event and the record that goes with it, together.
+    /// Writes an event and the record that goes with it, if one does, together.
     fn write(&self, change: WorkspaceChange) -> BoxFuture<'_, Result<(), LogError>>;
     /// Forgets the record of a removed workspace.
     fn forget(&self, key: &WorkspaceKey) -> BoxFuture<'_, Result<(), LogError>>;

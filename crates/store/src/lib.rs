@@ -20,6 +20,7 @@ mod retention;
 mod rows;
 mod session;
 mod session_list;
+mod sharing;
 mod tenant;
 mod tenant_write;
 mod usage;
@@ -42,6 +43,7 @@ pub use migrate::schema_version;
 pub use retention::{AgedSession, Removal};
 pub use session::STALE_SESSION;
 pub use session_list::{Effects, ListedSession, SessionFilter, SessionPage, SessionPlace};
+pub use sharing::{NO_WORKSPACE_OWNER, WORKSPACE_HELD};
 pub use tenant::{NO_PROVIDER, NewTenant, PrincipalRow, ProviderRow, SealedColumns, TENANT_CREATED_AT, TENANT_NAME};
 pub use usage_reads::{ExportedCall, SpendOf};
 
@@ -113,6 +115,7 @@ pub fn all_sql(dialect: Dialect) -> Vec<String> {
         retention::SQL,
         session::SQL,
         session_list::SQL,
+        sharing::SQL,
         tenant::SQL,
         tenant_write::SQL,
         wake::SQL,

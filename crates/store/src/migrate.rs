@@ -76,6 +76,12 @@ const MIGRATIONS: &[Migration] = &[
         sqlite: include_str!("../migrations/sqlite/0009_retention.sql"),
         postgres: include_str!("../migrations/postgres/0009_retention.sql"),
     },
+    Migration {
+        version: 10,
+        name: "shared_workspaces",
+        sqlite: include_str!("../migrations/sqlite/0010_shared_workspaces.sql"),
+        postgres: include_str!("../migrations/postgres/0010_shared_workspaces.sql"),
+    },
 ];
 
 /// The newest schema version that this build knows.

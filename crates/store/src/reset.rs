@@ -1,13 +1,14 @@
 //! Removing sessions with all that belongs to them. The ledger of model calls stays: money that was spent stays spent.
 
 use nylorun_domain::id::SessionId;
+use nylorun_domain::session::Session;
 
 use crate::db::Statement;
-use crate::{Store, WriteError, params};
+use crate::{Removal, Store, WriteError, params, retention, sharing};
 
 /// The session's row first: on PostgreSQL its lock orders everything else that writes to the session.
 const DELETE: [&str; 9] = [
-    "DELETE FROM sessions WHERE id = $1",
+    "DELETE FROM sessions WHERE id = $1 AND created_at = $2 AND sharers = 0",
     "DELETE FROM events WHERE session_id = $1",
     "DELETE FROM effects WHERE session_id = $1",
     "DELETE FROM commands WHERE session_id = $1",
@@ -40,10 +41,16 @@ pub(crate) fn delete_what_belongs_to(id: &SessionId) -> impl Iterator<Item = Sta
 }
 
 impl Store {
-    /// Removes a session whole, in one transaction: its row, record, journal, commands and outbox. One that is not
-    /// there is fine. Whoever decided a change of it finds its row gone.
-    pub async fn session_delete(&self, id: &SessionId) -> Result<(), WriteError> {
-        self.db.write(DELETE.iter().map(|sql| Statement::any(*sql, params![id.as_str()])).collect()).await
+    /// Removes a session whole, in one transaction: its row, record, journal, commands and outbox. Whoever decided a
+    /// change of it finds its row gone. It is kept while others share its workspace, and when it is another one than
+    /// was read.
+    pub async fn session_delete(&self, session: &Session) -> Result<Removal, WriteError> {
+        let id = &session.id;
+        let mut statements =
+            vec![Statement::one(DELETE[0], params![id.as_str(), session.created_at.0], retention::IN_USE)];
+        statements.extend(session.sandbox_owner.as_ref().map(sharing::leave));
+        statements.extend(delete_what_belongs_to(id));
+        retention::removal(self.db.write(statements).await)
     }
 
     /// Removes the crossings of sessions that are gone.

@@ -4,13 +4,14 @@ use nylorun_domain::id::SessionId;
 use nylorun_domain::time::Millis;
 
 use crate::db::{DbError, Guard, Row, Statement};
-use crate::{Store, StoreError, WriteError, params, reset};
+use crate::{Store, StoreError, WriteError, params, reset, sharing};
 
 /// Sessions by age. Who was opened later cannot be idle for longer.
 const OPENED_BEFORE: &str = "SELECT id, created_at, COALESCE(last_event_at, created_at), active_turn_id, \
-     retained_from, history_from, COALESCE(last_turn_id, '') \
+     retained_from, history_from, COALESCE(last_turn_id, ''), sandbox_owner_id \
      FROM sessions WHERE created_at < $3 AND (created_at, id) > ($1, $2) ORDER BY created_at, id LIMIT $4";
-const DELETE_IDLE: &str = "DELETE FROM sessions WHERE id = $1 AND active_turn_id IS NULL \
+// The owner of a workspace stays as long as others share it.
+const DELETE_IDLE: &str = "DELETE FROM sessions WHERE id = $1 AND active_turn_id IS NULL AND sharers = 0 \
      AND COALESCE(last_event_at, created_at) < $2 \
      AND id NOT IN (SELECT session_id FROM direct_calls WHERE session_id = $1)";
 const TIMES: &str = "SELECT seq, committed_at FROM events WHERE session_id = $1 AND seq >= $2 ORDER BY seq LIMIT $3";
@@ -30,8 +31,8 @@ pub(crate) const SQL: &[&str] =
 /// Events that one transaction removes at most.
 const STEP: i64 = 2_000;
 
-/// A turn is active, or something happened since: the session stays as it is.
-const IN_USE: Guard = Guard("session is at rest");
+/// A turn is active, something happened since, or others share the workspace: the session stays as it is.
+pub(crate) const IN_USE: Guard = Guard("session is at rest");
 
 /// A session that may be too old.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,6 +49,7 @@ pub struct AgedSession {
     pub retained_from: i64,
     history_from: i64,
     last_turn_id: String,
+    sandbox_owner: Option<SessionId>,
 }
 
 /// What became of what was to be removed.
@@ -72,9 +74,12 @@ impl Store {
         Ok(rows.iter().map(read).collect::<Result<_, _>>()?)
     }
 
-    /// Removes a session with all that belongs to it, unless a turn or a call is active or something happened since.
-    pub async fn session_expire(&self, id: &SessionId, cutoff: Millis) -> Result<Removal, WriteError> {
+    /// Removes a session with all that belongs to it, unless a turn or a call is active, something happened since, or
+    /// others share its workspace.
+    pub async fn session_expire(&self, session: &AgedSession, cutoff: Millis) -> Result<Removal, WriteError> {
+        let id = &session.id;
         let mut statements = vec![Statement::one(DELETE_IDLE, params![id.as_str(), cutoff.0], IN_USE)];
+        statements.extend(session.sandbox_owner.as_ref().map(sharing::leave));
         statements.extend(reset::delete_what_belongs_to(id));
         removal(self.db.write(statements).await)
     }
@@ -117,7 +122,8 @@ fn last_of(rows: &[Row]) -> Result<i64, DbError> {
     rows.last().map_or(Ok(i64::MAX - 1), |row| row.int(0))
 }
 
-fn removal(written: Result<(), WriteError>) -> Result<Removal, WriteError> {
+/// What a removal came to whose row is guarded by [`IN_USE`].
+pub(crate) fn removal(written: Result<(), WriteError>) -> Result<Removal, WriteError> {
     match written {
         Ok(()) => Ok(Removal::Removed),
         Err(WriteError::Guard(IN_USE)) => Ok(Removal::Kept),
@@ -134,5 +140,6 @@ fn read(row: &Row) -> Result<AgedSession, DbError> {
         retained_from: row.int(4)?,
         history_from: row.int(5)?,
         last_turn_id: row.text(6)?.to_owned(),
+        sandbox_owner: row.opt_text_arc(7)?.map(SessionId::from_trusted),
     })
 }

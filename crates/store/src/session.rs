@@ -14,7 +14,7 @@ use crate::db::{DbError, Dialect, Guard, Row, Statement, Val};
 use crate::rows::plain;
 use crate::{
     Store, StoreError, StoredEvent, WriteError, agent, checkpoint, command, direct_call, effect, event, params, queue,
-    usage, wake, workspace,
+    sharing, usage, wake, workspace,
 };
 
 /// The session's row is not as it was when the change was decided: load it again and decide again.
@@ -23,9 +23,9 @@ pub const STALE_SESSION: Guard = Guard("session revision");
 const INSERT: &str = "INSERT INTO sessions (id, agent_id, owner_user_id, definition_hash, manifest_hash, \
      implementation_version, identity_hash, info, vault_ids, credential_selections, workspace, sandbox_source, \
      created_at, status, active_turn_id, last_turn_id, segment, input_seq, turn_manifest_hash, history_from, \
-     epoch, owner, head, rev, last_event_at, error, history_snapshot, queued, steers) VALUES \
-     ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, \
-     $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29)";
+     epoch, owner, head, rev, last_event_at, error, history_snapshot, queued, steers, sandbox_owner_id, sharers) \
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, \
+     $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31)";
 const UPDATE: &str = "UPDATE sessions SET status = $1, active_turn_id = $2, last_turn_id = $3, segment = $4, \
      input_seq = $5, turn_manifest_hash = $6, history_from = $7, epoch = $8, owner = $9, head = $10, rev = $11, \
      last_event_at = $12, error = $13, vault_ids = $14, credential_selections = $15, history_snapshot = $16, \
@@ -33,7 +33,8 @@ const UPDATE: &str = "UPDATE sessions SET status = $1, active_turn_id = $2, last
 const GET: &str = "SELECT id, agent_id, owner_user_id, definition_hash, manifest_hash, implementation_version, \
      identity_hash, info, vault_ids, credential_selections, workspace, sandbox_source, created_at, status, \
      active_turn_id, last_turn_id, segment, input_seq, turn_manifest_hash, history_from, epoch, owner, head, \
-     rev, last_event_at, error, history_snapshot, queued, steers FROM sessions WHERE id = $1";
+     rev, last_event_at, error, history_snapshot, queued, steers, sandbox_owner_id, sharers FROM sessions \
+     WHERE id = $1";
 const IDS: &str = "SELECT id FROM sessions WHERE id > $1 ORDER BY id LIMIT $2";
 const LIVE: &str = "SELECT id FROM sessions WHERE status IN ('runnable', 'running') AND id > $1 ORDER BY id LIMIT $2";
 const COUNT: &str = "SELECT count(*) FROM sessions";
@@ -43,10 +44,19 @@ const COUNT_RUNNING: &str = "SELECT count(*) FROM sessions WHERE status IN ('run
 pub(crate) const SQL: &[&str] = &[INSERT, UPDATE, GET, IDS, LIVE, COUNT, COUNT_RUNNING];
 
 impl Store {
-    /// Opens a session with its own copy of the manifest. Fails as a duplicate when a session of this id exists.
-    pub async fn session_insert(&self, session: &Session, pinned: &AgentManifest) -> Result<(), WriteError> {
-        let manifest = agent::put_manifest(&pinned.hash, &pinned.document);
-        self.db.write(vec![Statement::any(INSERT, insert_params(session)), manifest]).await
+    /// Opens a session with its own copy of the manifest. `owner` is the session whose workspace it shares, as it was
+    /// read. Fails as a duplicate when a session of this id exists, and with
+    /// [`NO_WORKSPACE_OWNER`](crate::NO_WORKSPACE_OWNER) when the owner is gone.
+    pub async fn session_insert(
+        &self,
+        session: &Session,
+        pinned: &AgentManifest,
+        owner: Option<&Session>,
+    ) -> Result<(), WriteError> {
+        let mut statements: Vec<_> = owner.map(sharing::join).into_iter().collect();
+        statements.push(Statement::any(INSERT, insert_params(session)));
+        statements.push(agent::put_manifest(&pinned.hash, &pinned.document));
+        self.db.write(statements).await
     }
 
     /// The session of this id.
@@ -79,8 +89,10 @@ impl Store {
 
     /// Commits one change of a session: row, events, journal, outbox and ledger together or not at all.
     ///
-    /// [`WriteError::Guard`] with [`STALE_SESSION`]: the row changed meanwhile. [`WriteError::Duplicate`] in
-    /// `commands`: the same idempotency key was accepted meanwhile. Both: load again and decide again.
+    /// [`WriteError::Guard`] with [`STALE_SESSION`]: the row changed meanwhile; with
+    /// [`WORKSPACE_HELD`](crate::WORKSPACE_HELD): another session's turn has the shared workspace.
+    /// [`WriteError::Duplicate`] in `commands`: the same idempotency key was accepted meanwhile. All: load again and
+    /// decide again.
     ///
     /// Answers the events as they are stored: each is encoded once, and followers share it.
     pub async fn session_commit(&self, change: &SessionChange) -> Result<Vec<Arc<StoredEvent>>, WriteError> {
@@ -94,6 +106,7 @@ impl Store {
 fn statements(change: &SessionChange, events: &[Arc<StoredEvent>], dialect: Dialect) -> Vec<Statement> {
     let id = &change.session.id;
     let mut statements = vec![Statement::one(UPDATE, update_params(change), STALE_SESSION)];
+    statements.extend(change.claims_workspace_of.iter().flat_map(|owner| sharing::claim(id, owner)));
     statements.extend(change.command.iter().map(|record| command::insert(id, record)));
     statements.extend(event::insert(id, events));
     statements.extend(effect::apply(id, &change.effects));
@@ -137,6 +150,8 @@ fn insert_params(session: &Session) -> Vec<Val> {
         session.history_snapshot,
         session.queued,
         session.steers,
+        session.sandbox_owner.as_ref().map(SessionId::as_str),
+        session.sharers,
     ]
 }
 
@@ -199,6 +214,8 @@ fn read(row: &Row) -> Result<Session, DbError> {
         history_snapshot: row.opt_int(26)?,
         queued: row.int(27)?,
         steers: row.int(28)?,
+        sandbox_owner: row.opt_text_arc(29)?.map(SessionId::from_trusted),
+        sharers: row.int(30)?,
     })
 }
 

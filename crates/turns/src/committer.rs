@@ -4,7 +4,7 @@ use nylorun_domain::change::SessionChange;
 use nylorun_domain::id::SessionId;
 use nylorun_domain::session::Session;
 use nylorun_domain::time::Millis;
-use nylorun_store::{Removal, STALE_SESSION, Store, StoreError, WriteError};
+use nylorun_store::{AgedSession, Removal, STALE_SESSION, Store, StoreError, WORKSPACE_HELD, WriteError};
 
 use crate::live::Live;
 use crate::log;
@@ -77,7 +77,7 @@ impl Committer {
     async fn try_commit(&self, change: &SessionChange) -> Result<(), Lost> {
         let events = match self.store.session_commit(change).await {
             Ok(events) => events,
-            Err(WriteError::Guard(STALE_SESSION) | WriteError::Duplicate { .. }) => {
+            Err(WriteError::Guard(STALE_SESSION | WORKSPACE_HELD) | WriteError::Duplicate { .. }) => {
                 return Err(Lost::Failed(CommitError::Stale));
             }
             Err(WriteError::Guard(guard)) => {
@@ -114,20 +114,24 @@ impl Committer {
     }
 
     /// Removes a session with all that belongs to it, and ends what observes it. A run of it writes nothing more: its
-    /// next commit finds no row.
-    pub async fn delete(&self, id: &SessionId) -> Result<(), WriteError> {
-        self.store.session_delete(id).await?;
-        self.live.end(id);
-        Ok(())
+    /// next commit finds no row. One whose workspace others share is kept.
+    pub async fn delete(&self, session: &Session) -> Result<Removal, WriteError> {
+        let removal = self.store.session_delete(session).await?;
+        Ok(self.ended(&session.id, removal))
     }
 
     /// Removes a session that is at rest and in which nothing happened since `cutoff`, and ends what observes it.
-    pub async fn expire(&self, id: &SessionId, cutoff: Millis) -> Result<Removal, WriteError> {
-        let removal = self.store.session_expire(id, cutoff).await?;
-        if removal == Removal::Removed {
-            self.live.end(id);
+    pub async fn expire(&self, session: &AgedSession, cutoff: Millis) -> Result<Removal, WriteError> {
+        let removal = self.store.session_expire(session, cutoff).await?;
+        Ok(self.ended(&session.id, removal))
+    }
+
+    fn ended(&self, id: &SessionId, removal: Removal) -> Removal {
+        match removal {
+            Removal::Removed => self.live.end(id),
+            Removal::Kept => {}
         }
-        Ok(removal)
+        removal
     }
 
     /// Decides and commits until the decision meets the row that it was made on. `decide` answers `None` to leave it.

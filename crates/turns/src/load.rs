@@ -100,8 +100,9 @@ pub(crate) fn outcomes(rows: &[EffectRow], segment: u32) -> Vec<RecordedOutcome>
     recorded.collect()
 }
 
-/// The session's workspace.
+/// The workspace that the session uses.
 pub(crate) fn workspace(store: &Store, session: &Session) -> Option<RunWorkspace> {
     let spec = session.workspace.clone()?;
-    Some(RunWorkspace { key: WorkspaceKey::of_session(store.tenant(), &session.id), spec })
+    let owner = session.workspace_owner().clone();
+    Some(RunWorkspace { key: WorkspaceKey::of_session(store.tenant(), &owner), owner, spec })
 }

@@ -5,7 +5,7 @@ use nylorun_domain::event::{Payload, Source};
 use nylorun_domain::time::Millis;
 use nylorun_domain::workspace::{WorkspaceKey, WorkspaceRecord};
 use nylorun_ports::BoxFuture;
-use nylorun_ports::workspaces::{LogError, WorkspaceChange, WorkspaceLog};
+use nylorun_ports::workspaces::{LogError, RunClaim, WorkspaceChange, WorkspaceLog};
 
 use crate::clock::{now, stamp};
 use crate::committer::{Committer, Updated};
@@ -21,22 +21,41 @@ impl StoreWorkspaceLog {
     }
 
     async fn write_change(&self, change: WorkspaceChange) -> Result<(), LogError> {
+        let (own, sharer) = match &change.claim {
+            Some(claim) if claim.session_id == change.session_id => (Some(claim), None),
+            claim => (None, claim.as_ref()),
+        };
+        if let Some(claim) = sharer {
+            self.check_sharer(claim).await?;
+        }
         let updated = self.0.update(&change.session_id, |session| {
             // A run that lost its session must not write to it any more.
-            if change.epoch.is_some_and(|epoch| epoch < session.epoch) {
+            if own.is_some_and(|claim| claim.epoch < session.epoch) {
                 return Err(LogError::OwnershipLost);
             }
             let mut update = SessionChange::of(session);
             let payload = Payload::Workspace(change.event.clone());
             // It is true of the workspace whatever became of the turn, but a turn's end is the last that it says.
-            let turn_id = change.turn_id.clone().filter(|turn| session.active_turn_id.as_ref() == Some(turn));
+            // The turn of a session that shares the workspace is none of this session's.
+            let turn_id = own.map(|claim| claim.turn_id.clone());
+            let turn_id = turn_id.filter(|turn| session.active_turn_id.as_ref() == Some(turn));
             update.event(Source::Loop, turn_id, payload, &stamp());
-            update.workspaces.push(change.record.clone());
+            update.workspaces.extend(change.record.clone());
             Ok(Some(update))
         });
         match updated.await.map_err(unavailable)? {
             Updated::Committed(_) | Updated::Unchanged(_) | Updated::Missing => Ok(()),
             Updated::Refused(error) => Err(error),
+        }
+    }
+
+    /// Whether a run still holds its session, which shares the workspace. Its epoch fences the workspace as it fences
+    /// the session.
+    async fn check_sharer(&self, claim: &RunClaim) -> Result<(), LogError> {
+        let session = self.0.store().session_get(&claim.session_id).await.map_err(unavailable)?;
+        match session {
+            Some(session) if session.epoch <= claim.epoch => Ok(()),
+            Some(_) | None => Err(LogError::OwnershipLost),
         }
     }
 }

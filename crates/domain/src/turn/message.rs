@@ -4,7 +4,7 @@ use super::queue::enqueue;
 use super::{CommandHead, Refusal};
 use crate::change::{SessionChange, Stamp, Wake, WakeChange, WakeReason};
 use crate::event::{Payload, Source};
-use crate::id::TurnId;
+use crate::id::{SessionId, TurnId};
 use crate::json::Json;
 use crate::queue::QueueMode;
 use crate::session::{Session, Status};
@@ -44,8 +44,14 @@ pub(super) struct Opening {
     pub(super) variant: Option<(Json, String)>,
 }
 
-/// Begins a turn: command, event and wake in one change.
-pub fn message(session: &Session, message: Message, stamp: &Stamp<'_>) -> Result<SessionChange, Refusal> {
+/// Begins a turn: command, event and wake in one change. `holder` is another session whose turn has the workspace that
+/// both use.
+pub fn message(
+    session: &Session,
+    message: Message,
+    holder: Option<SessionId>,
+    stamp: &Stamp<'_>,
+) -> Result<SessionChange, Refusal> {
     if !session.status.accepts_message() {
         return match message.when_busy {
             WhenBusy::Reject => Err(Refusal::Busy { active_turn_id: session.active_turn_id.clone() }),
@@ -53,7 +59,11 @@ pub fn message(session: &Session, message: Message, stamp: &Stamp<'_>) -> Result
             WhenBusy::Steer => enqueue(session, message, QueueMode::Steer, stamp),
         };
     }
+    if let Some(by) = holder {
+        return Err(Refusal::WorkspaceHeld { by });
+    }
     let mut change = SessionChange::of(session);
+    change.claim_workspace();
     let turn_id = TurnId::from_trusted((stamp.uuid)());
     let opening = Opening {
         turn_id: turn_id.clone(),

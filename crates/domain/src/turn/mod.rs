@@ -23,7 +23,7 @@ pub use step::{Beside, Journal, Step, StepError, step};
 pub use take::{Owner, Take, release, take};
 
 use crate::change::CommandRecord;
-use crate::id::TurnId;
+use crate::id::{SessionId, TurnId};
 
 /// What every command carries (api 2.4).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,6 +66,15 @@ pub enum Refusal {
     WorkspaceInUse {
         /// The turn.
         active_turn_id: TurnId,
+    },
+    /// Another session's turn has the workspace that both use.
+    #[error(
+        "the sandbox is shared with session {by}, whose turn has it; wait for that turn to end, cancel it, or settle \
+         its uncertain effects"
+    )]
+    WorkspaceHeld {
+        /// The session.
+        by: SessionId,
     },
     /// As many messages wait as may.
     #[error("100 messages wait already; wait for the session to take some, or remove one")]

@@ -25,7 +25,7 @@ fn input(text: &str) -> Input {
 fn say(before: &Session, when_busy: WhenBusy) -> Result<SessionChange, Refusal> {
     let variant = Some((Json::from_trusted("{}"), "v".to_owned()));
     let said = Message { head: head("k"), input: input("next"), variant, when_busy };
-    decide(|stamp| message(before, said, stamp))
+    decide(|stamp| message(before, said, None, stamp))
 }
 
 /// What a session with one waiting message is after `say`, and the message.

@@ -187,7 +187,7 @@ fn a_snapshot_counts_from_the_next_turn_on_unless_its_turn_came_to_nothing() {
             variant: None,
             when_busy: WhenBusy::Reject,
         };
-        decide(|stamp| message(before, said, stamp)).expect("the session is free").session.history_from
+        decide(|stamp| message(before, said, None, stamp)).expect("the session is free").session.history_from
     };
     let change = settle(&running(2), &journal, completed, vec![edit(0), edit(1)], vec![]);
     // The answer's own event comes first.

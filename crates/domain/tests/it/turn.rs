@@ -36,6 +36,7 @@ pub(crate) fn session(status: Status) -> Session {
         credential_selections: Json::from_trusted("[]"),
         workspace: None,
         sandbox_source: None,
+        sandbox_owner: None,
         created_at: Millis(0),
         status,
         active_turn_id: is_active.then(turn),
@@ -53,6 +54,7 @@ pub(crate) fn session(status: Status) -> Session {
         error: None,
         queued: 0,
         steers: 0,
+        sharers: 0,
     }
 }
 
@@ -177,6 +179,28 @@ pub(crate) fn assert_sound(before: &Session, change: &SessionChange) {
 }
 
 #[test]
+fn a_message_waits_for_nobody_but_is_refused_while_another_session_has_the_shared_workspace() {
+    let said =
+        |when_busy| Message { head: head("k"), input: Input::Content(Text::from("hi")), variant: None, when_busy };
+    let (owner, other) = (SessionId::from_trusted("owner"), SessionId::from_trusted("other"));
+    let alone = session(Status::Completed);
+    let shared = Session { sharers: 1, ..alone.clone() };
+    let sharer = Session { sandbox_owner: Some(owner.clone()), ..alone.clone() };
+    for (before, claimed) in [(alone, None), (shared, Some(SessionId::from_trusted("s"))), (sharer, Some(owner))] {
+        let change = decide(|stamp| message(&before, said(WhenBusy::Reject), None, stamp)).expect("nobody has it");
+        assert_eq!(change.claims_workspace_of, claimed);
+        for when_busy in [WhenBusy::Reject, WhenBusy::Queue, WhenBusy::Steer] {
+            let refused = decide(|stamp| message(&before, said(when_busy), Some(other.clone()), stamp));
+            assert_eq!(refused, Err(Refusal::WorkspaceHeld { by: other.clone() }));
+        }
+    }
+    // Its own turn comes first: whatever others do, its message waits for that one.
+    let before = Session { sharers: 1, ..session(Status::Running) };
+    let change = decide(|stamp| message(&before, said(WhenBusy::Queue), Some(other), stamp)).expect("it waits");
+    assert_eq!((change.session.queued, change.claims_workspace_of), (1, None));
+}
+
+#[test]
 fn a_message_begins_a_turn_only_where_none_is_active() {
     for status in Status::ALL {
         let before = session(*status);
@@ -186,7 +210,7 @@ fn a_message_begins_a_turn_only_where_none_is_active() {
             variant: None,
             when_busy: WhenBusy::Reject,
         };
-        match decide(|stamp| message(&before, said, stamp)) {
+        match decide(|stamp| message(&before, said, None, stamp)) {
             Ok(change) => {
                 assert!(status.accepts_message(), "{status:?}");
                 assert_sound(&before, &change);

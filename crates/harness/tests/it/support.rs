@@ -206,7 +206,11 @@ pub(crate) fn start(outcomes: Vec<RecordedOutcome>) -> TurnStart {
         yield_after: YieldAfter::default(),
         transcript: std::sync::Arc::new(Vec::new()),
         outcomes,
-        workspace: Some(RunWorkspace { key: WorkspaceKey::of_session(&tenant(), &session_id), spec: spec() }),
+        workspace: Some(RunWorkspace {
+            owner: session_id.clone(),
+            key: WorkspaceKey::of_session(&tenant(), &session_id),
+            spec: spec(),
+        }),
         session_id,
     }
 }

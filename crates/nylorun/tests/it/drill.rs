@@ -168,7 +168,8 @@ pub(crate) fn marks(home: &Path, id: &str) -> Vec<String> {
     text.lines().map(str::to_owned).collect()
 }
 
-fn workspace(home: &Path, id: &str) -> PathBuf {
+/// Where the files of the session's own workspace are.
+pub(crate) fn workspace(home: &Path, id: &str) -> PathBuf {
     let root = home.join("tenant/workspaces");
     let digest = &nylorun_domain::hash::sha256_hex(id.as_bytes())[..16];
     let folders = std::fs::read_dir(&root).expect("the workspaces' folder is there");

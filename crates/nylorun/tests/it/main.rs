@@ -34,6 +34,7 @@ mod reset;
 mod retention;
 mod scripts;
 mod server;
+mod sharing;
 mod skills;
 mod stream_client;
 mod streams;

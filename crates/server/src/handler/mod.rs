@@ -22,6 +22,9 @@ use nylorun_wire::error::Rejection;
 
 use crate::upload::too_large;
 
+/// When to try again what another session's turn holds up (api 1.8).
+const SANDBOX_RETRY_SECONDS: u32 = 5;
+
 /// The application's refusal as an answer. What went wrong inside is logged and never told.
 pub(crate) fn refused(error: Error) -> Rejection {
     let with = |rejection: Rejection, details| match details {
@@ -56,6 +59,12 @@ pub(crate) fn refused(error: Error) -> Rejection {
                 Some(turn) => rejection.with_active_turn(turn),
                 None => rejection,
             }
+        }
+        Error::SandboxBusy { message } => {
+            let details = Value::object([("retryAfterSeconds", Value::from(i64::from(SANDBOX_RETRY_SECONDS)))]);
+            Rejection::new(409, Code::SandboxBusy, message)
+                .with_details(details)
+                .with_retry_after(SANDBOX_RETRY_SECONDS)
         }
         Error::Forbidden { code, message, details } => with(Rejection::new(403, code, message), details),
         Error::Unavailable { message } => {

@@ -13,6 +13,20 @@ pub(super) const NEVER: &[Scope] = &[];
 
 pub(super) const NO_SESSION: Refusal = rejected(404, "no such session, or not the caller's");
 pub(super) const BUSY: Refusal = rejected(409, "a turn is active");
+/// Its answer has `Retry-After`, and the same seconds in `details.retryAfterSeconds`.
+pub(super) const SHARED_BUSY: Refusal = Refusal {
+    status: 409,
+    code: Code::SandboxBusy,
+    when: "another session's turn has the workspace that both use; details.retryAfterSeconds says when to try again",
+};
+
+/// Why a session is not opened.
+pub(super) const NOT_OPENED: &[Refusal] = &[
+    rejected(400, "the workspace breaks the tenant's limits, or the session that is to share its own has none"),
+    rejected(403, "the owner is not the subject, or not that of the session whose workspace is to be shared"),
+    rejected(404, "no such agent, or no such session to share a workspace with"),
+    rejected(409, "the session was opened otherwise"),
+];
 
 pub(super) const BAD_PAGE_CURSOR: Refusal =
     Refusal { status: 400, code: Code::CursorInvalid, when: "a page's cursor cannot be read" };

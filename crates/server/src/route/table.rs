@@ -5,8 +5,8 @@ use nylorun_wire::code::Code;
 use nylorun_wire::schema::{ID, SANDBOX_ID, Schema, TEXT, answers, bodies};
 
 use super::parts::{
-    AFTER, AGENTS, AGENTS_WRITE, BAD_PAGE_CURSOR, BUSY, MANAGEMENT, NEVER, NO_SESSION, OTHER_PAGE_CURSOR, PAGED,
-    RUNTIME, rejected,
+    AFTER, AGENTS, AGENTS_WRITE, BAD_PAGE_CURSOR, BUSY, MANAGEMENT, NEVER, NO_SESSION, NOT_OPENED, OTHER_PAGE_CURSOR,
+    PAGED, RUNTIME, SHARED_BUSY, rejected,
 };
 use super::{AnswerKind, Audience, BodyKind, QueryParam, Refusal, Route, Verb, Work, access, retention, usage};
 use crate::handler::{agent, effect, file, history, key, model, session, session_list, tenant, workspace};
@@ -117,12 +117,7 @@ pub const ROUTES: &[Route] = &[
         summary: "Open a session, or attach vaults to an open one",
         body: BodyKind::Json(bodies::OPEN_SESSION),
         answer: AnswerKind::Json(answers::SESSION_VIEW),
-        errors: &[
-            rejected(400, "the workspace that is asked for breaks the tenant's limits"),
-            rejected(403, "the owner is not the subject"),
-            rejected(404, "no such agent"),
-            rejected(409, "the session was opened otherwise"),
-        ],
+        errors: NOT_OPENED,
         handler: |call| Box::pin(session::open(call)),
         ..RUNTIME
     },
@@ -160,6 +155,7 @@ pub const ROUTES: &[Route] = &[
                 "a turn is active and whenBusy is reject, nothing is awaited, too many messages wait, \
                  or the idempotency key came with another body",
             ),
+            SHARED_BUSY,
             rejected(503, "the server is being stopped"),
         ],
         work: Work::Begins,
@@ -232,7 +228,7 @@ pub const ROUTES: &[Route] = &[
         audience: Audience::RuntimeAlone,
         body: BodyKind::OptionalJson(bodies::TOOL_INPUT),
         answer: AnswerKind::Json(answers::TOOL_OUTCOME),
-        errors: &[rejected(400, "unknown tool"), NO_SESSION, BUSY],
+        errors: &[rejected(400, "unknown tool"), NO_SESSION, BUSY, SHARED_BUSY],
         work: Work::Begins,
         handler: |call| Box::pin(workspace::call(call)),
         ..RUNTIME

@@ -20,4 +20,5 @@ mod plans;
 mod reset;
 mod retention;
 mod session_list;
+mod sharing;
 mod usage;

@@ -8,7 +8,7 @@ use nylorun_domain::id::{SessionId, TenantId};
 use nylorun_domain::json::Json;
 use nylorun_domain::time::Millis;
 use nylorun_store::db::{Db, DbOptions, Dialect, Statement};
-use nylorun_store::{NO_PROVIDER, NewTenant, STALE_SESSION, Store, WriteError, all_sql};
+use nylorun_store::{NO_PROVIDER, NewTenant, Removal, STALE_SESSION, Store, WriteError, all_sql};
 
 use crate::db_support::{TestDb, each, sqlite};
 
@@ -63,8 +63,9 @@ async fn a_session_goes_whole_and_others_stay() {
         let crossing = "INSERT INTO tool_crossings (key, session_id, turn_id, request_hash, started_at) \
              VALUES ('e', 's', 't', 'h', 0)";
         test.db.write(vec![session(1), row(own), row(other), row(crossing)]).await.unwrap();
-        for _ in 0..2 {
-            store.session_delete(&id()).await.unwrap();
+        let session = store.session_get(&id()).await.unwrap().unwrap();
+        for removal in [Removal::Removed, Removal::Kept] {
+            assert_eq!(store.session_delete(&session).await, Ok(removal));
             store.crossing_delete_orphans().await.unwrap();
             assert_eq!(store.session_get(&id()).await, Ok(None));
             let count = "SELECT (SELECT count(*) FROM events), (SELECT count(*) FROM tool_crossings)";
@@ -80,10 +81,12 @@ async fn a_change_of_a_session_that_is_gone_is_not_one_of_the_next_of_its_id() {
         let store = store(&test).await;
         test.db.write(vec![session(1)]).await.unwrap();
         let change = SessionChange::of(&store.session_get(&id()).await.unwrap().unwrap());
-        store.session_delete(&id()).await.unwrap();
+        let before = store.session_get(&id()).await.unwrap().unwrap();
+        assert_eq!(store.session_delete(&before).await, Ok(Removal::Removed));
         assert_eq!(store.session_commit(&change).await, Err(WriteError::Guard(STALE_SESSION)));
         test.db.write(vec![session(2)]).await.unwrap();
         assert_eq!(store.session_commit(&change).await, Err(WriteError::Guard(STALE_SESSION)));
+        assert_eq!(store.session_delete(&before).await, Ok(Removal::Kept), "another one of its id");
         let next = SessionChange::of(&store.session_get(&id()).await.unwrap().unwrap());
         assert!(store.session_commit(&next).await.is_ok());
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use nylorun_domain::id::{SessionId, TenantId};
+use nylorun_domain::id::TenantId;
 use nylorun_domain::time::Millis;
 use nylorun_store::db::{Db, DbOptions, Statement};
 use nylorun_store::{AgedSession, NewTenant, Removal, Store};
@@ -47,6 +47,10 @@ async fn numbers(test: &TestDb, sql: &'static str) -> Vec<i64> {
     test.db.query(sql, vec![]).await.unwrap().iter().map(|row| row.int(0).unwrap()).collect()
 }
 
+fn aged<'a>(page: &'a [AgedSession], id: &str) -> &'a AgedSession {
+    page.iter().find(|session| session.id.as_str() == id).unwrap()
+}
+
 fn ids(page: &[AgedSession]) -> Vec<&str> {
     page.iter().map(|session| session.id.as_str()).collect()
 }
@@ -73,9 +77,10 @@ async fn only_idle_sessions_go_whole() {
         assert_eq!(ids(&page), ["idle", "used", "busy"]);
         assert_eq!(page.iter().map(|session| session.is_active).collect::<Vec<_>>(), [false, false, true]);
         assert_eq!(ids(&store.session_opened_before(Millis(20), page.last(), 3).await.unwrap()), ["calls"]);
+        let all = store.session_opened_before(Millis(50), None, 9).await.unwrap();
         let mut removed = Vec::new();
         for id in ["idle", "used", "busy", "calls", "new", "idle"] {
-            let removal = store.session_expire(&SessionId::from_trusted(id), Millis(20)).await.unwrap();
+            let removal = store.session_expire(aged(&all, id), Millis(20)).await.unwrap();
             removed.push((id, removal == Removal::Removed));
         }
         let expected =

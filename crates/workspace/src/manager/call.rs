@@ -4,10 +4,10 @@ use std::time::{Duration, Instant};
 
 use nylorun_domain::json::Value;
 use nylorun_domain::tool::{ToolOutcome, WorkspaceTool};
-use nylorun_domain::workspace::WORKSPACE_DIR;
+use nylorun_domain::workspace::{WORKSPACE_DIR, WorkspaceEvent};
 use nylorun_ports::abort::Abort;
 use nylorun_ports::backends::{ExecCommand, ExecResult, HandleError, Killed, WorkspaceHandle};
-use nylorun_ports::workspaces::{WorkspaceAnswer, WorkspaceCall, WorkspaceOutcome};
+use nylorun_ports::workspaces::{WorkspaceAnswer, WorkspaceCall, WorkspaceChange, WorkspaceOutcome};
 
 use super::events::{Exit, exec_event};
 use super::slots::Patience;
@@ -38,8 +38,8 @@ fn answer(outcome: WorkspaceOutcome) -> WorkspaceAnswer {
 }
 
 async fn in_workspace(visit: &Visit, call: WorkspaceCall, checked: &ToolCall, abort: Abort) -> WorkspaceAnswer {
-    let WorkspaceCall { session_id, turn_id, epoch, key: _, spec, tool, input } = call;
-    let caller = Caller { session_id, turn_id, epoch, spec };
+    let WorkspaceCall { session_id: _, claim, owner, key: _, spec, tool, input } = call;
+    let caller = Caller { claim, owner, spec };
     let began = Instant::now();
     let patience = Patience::new(abort.clone(), time_limit(checked));
     let sent = send(visit, &caller, &patience, tool, |handle| {
@@ -61,7 +61,26 @@ async fn in_workspace(visit: &Visit, call: WorkspaceCall, checked: &ToolCall, ab
     let has_run = outcome.is_some() || exit.killed;
     let event = has_run.then(|| exec_event(tool, checked, exit, outcome.as_ref(), duration_ms));
     let outcome = outcome.map_or(WorkspaceOutcome::Aborted, WorkspaceOutcome::Done);
-    WorkspaceAnswer { outcome, events: event.into_iter().collect() }
+    let left = match event {
+        Some(event) => to_record(visit, &caller, event).await,
+        None => None,
+    };
+    WorkspaceAnswer { outcome, events: left.into_iter().collect() }
+}
+
+/// What is left to record with the outcome: of a turn in another session's workspace nothing, since that session's log
+/// is no part of the outcome's transaction and is written here.
+async fn to_record(visit: &Visit, caller: &Caller, event: WorkspaceEvent) -> Option<WorkspaceEvent> {
+    let Caller { claim, owner, .. } = caller;
+    if claim.as_ref().is_none_or(|claim| claim.session_id == *owner) {
+        return Some(event);
+    }
+    let change = WorkspaceChange { session_id: owner.clone(), claim: claim.clone(), event, record: None };
+    if let Err(error) = visit.inner.log.write(change).await {
+        // The call ran, and its outcome says so.
+        tracing::warn!(key = visit.space.key.as_str(), %error, "a call was not recorded with the workspace's owner");
+    }
+    None
 }
 
 /// Sends a call to the workspace, which is opened when it must be. What was not sent is sent to a new handle once;

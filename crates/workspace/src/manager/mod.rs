@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use nylorun_domain::id::{SessionId, TenantId, TurnId};
+use nylorun_domain::id::{SessionId, TenantId};
 use nylorun_domain::time::Millis;
 use nylorun_domain::tool::ToolOutcome;
 use nylorun_domain::workspace::{WorkspaceKey, WorkspaceSpec};
@@ -24,7 +24,8 @@ use nylorun_ports::BoxFuture;
 use nylorun_ports::abort::Abort;
 use nylorun_ports::backends::{Backend, BackendReport, WorkspaceHandle};
 use nylorun_ports::workspaces::{
-    RemovalError, WorkspaceAnswer, WorkspaceCall, WorkspaceLog, WorkspaceRemoval, WorkspaceReports, Workspaces,
+    RemovalError, RunClaim, WorkspaceAnswer, WorkspaceCall, WorkspaceLog, WorkspaceRemoval, WorkspaceReports,
+    Workspaces,
 };
 use tokio::sync::Notify;
 
@@ -142,9 +143,8 @@ impl Drop for Visit {
 /// On whose behalf a workspace is used.
 #[derive(Clone, Debug)]
 struct Caller {
-    session_id: SessionId,
-    turn_id: Option<TurnId>,
-    epoch: Option<i64>,
+    claim: Option<RunClaim>,
+    owner: SessionId,
     spec: WorkspaceSpec,
 }
 

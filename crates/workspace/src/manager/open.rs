@@ -146,7 +146,7 @@ impl Inner {
         let now = self.log.now();
         WorkspaceRecord {
             key: space.key.clone(),
-            session_id: before.map_or(&caller.session_id, |record| &record.session_id).clone(),
+            session_id: before.map_or(&caller.owner, |record| &record.session_id).clone(),
             environment_id: before.and_then(|record| record.environment_id.clone()),
             backend: backend.name().to_owned(),
             image: caller.spec.image.clone().unwrap_or_default(),
@@ -164,7 +164,7 @@ impl Inner {
 impl Caller {
     fn change(&self, event: WorkspaceEvent, record: WorkspaceRecord) -> WorkspaceChange {
         let session_id = record.session_id.clone();
-        WorkspaceChange { session_id, turn_id: self.turn_id.clone(), epoch: self.epoch, event, record }
+        WorkspaceChange { session_id, claim: self.claim.clone(), event, record: Some(record) }
     }
 }
 

@@ -1,11 +1,11 @@
 //! Reads outside tool calls: same lane, same rules (environments 3).
 
-use nylorun_domain::id::{SessionId, TurnId};
+use nylorun_domain::id::SessionId;
 use nylorun_domain::tool::{ToolOutcome, WorkspaceTool};
 use nylorun_domain::workspace::{WorkspaceKey, WorkspaceSpec};
 use nylorun_ports::abort::Abort;
 use nylorun_ports::backends::{FileBytes, FileList};
-use nylorun_ports::workspaces::WorkspaceOutcome;
+use nylorun_ports::workspaces::{RunClaim, WorkspaceOutcome};
 
 use super::call::send;
 use super::lanes::Lane;
@@ -18,10 +18,10 @@ use crate::tools::FILE_TOOL_TIME;
 pub struct WorkspaceRead {
     /// The session, in whose lane it is read.
     pub session_id: SessionId,
-    /// The turn on whose behalf.
-    pub turn_id: Option<TurnId>,
-    /// The session's epoch, when a turn reads.
-    pub epoch: Option<i64>,
+    /// The run that reads, when a turn does.
+    pub claim: Option<RunClaim>,
+    /// The session that owns the workspace.
+    pub owner: SessionId,
     /// The workspace.
     pub key: WorkspaceKey,
     /// What to make it with, if it is not there.
@@ -88,9 +88,9 @@ impl WorkspaceManager {
     }
 
     fn visit(&self, read: WorkspaceRead) -> (Visit, Caller) {
-        let WorkspaceRead { session_id, turn_id, epoch, key, spec } = read;
-        let visit = self.0.enter(&key, Lane::Session(session_id.clone()));
-        (visit, Caller { session_id, turn_id, epoch, spec })
+        let WorkspaceRead { session_id, claim, owner, key, spec } = read;
+        let visit = self.0.enter(&key, Lane::Session(session_id));
+        (visit, Caller { claim, owner, spec })
     }
 }
 

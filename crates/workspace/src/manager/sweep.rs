@@ -159,7 +159,7 @@ impl Inner {
         let never_ran = record.updated_at == record.created_at;
         let updated_at = if never_ran { record.updated_at } else { self.log.now().max(record.updated_at) };
         let record = WorkspaceRecord { state: WorkspaceState::Stopped, updated_at, ..record };
-        self.log.write(WorkspaceChange { session_id, turn_id: None, epoch: None, event: event.into(), record }).await
+        self.log.write(WorkspaceChange { session_id, claim: None, event: event.into(), record: Some(record) }).await
     }
 
     fn backend(&self, name: &str) -> Option<&Arc<dyn Backend>> {

@@ -10,10 +10,10 @@ use nylorun_domain::tool::WorkspaceTool::{Bash, Read, Write};
 use nylorun_domain::workspace::{WorkspaceKey, WorkspaceRecord, WorkspaceState};
 use nylorun_ports::abort::Abort;
 use nylorun_ports::backends::FileList;
-use nylorun_ports::workspaces::{LogError, WorkspaceLog, WorkspaceOutcome, Workspaces};
+use nylorun_ports::workspaces::{LogError, WorkspaceCall, WorkspaceLog, WorkspaceOutcome, Workspaces};
 use nylorun_workspace::{Lifetime, ManagerConfig, WorkspaceManager, WorkspaceRead, WorkspaceReadOutcome};
 
-use crate::support::{Rig, bash_input, call, config, in_short, key, object, spec};
+use crate::support::{Rig, bash_input, call, claim, config, in_short, key, object, spec};
 
 fn state_of(rig: &Rig) -> Option<WorkspaceState> {
     rig.log.get(&key("s")).map(|record| record.state)
@@ -31,6 +31,11 @@ pub(crate) fn children(rig: &Rig) -> Vec<i32> {
     .collect()
 }
 
+/// The call in the workspace of this session.
+fn sharing(owner: &str, call: WorkspaceCall) -> WorkspaceCall {
+    WorkspaceCall { owner: SessionId::from_trusted(owner), key: key(owner), ..call }
+}
+
 /// Runs until its file `go` is there.
 pub(crate) const BUSY: &str = "echo > started; while [ ! -e go ]; do sleep 0.01; done";
 
@@ -46,9 +51,9 @@ async fn the_first_call_records_before_it_makes_and_later_ones_only_run() {
     let answer = rig.answer(Bash, &bash_input("echo hi")).await;
     let changes = rig.log.changes();
     assert_eq!(in_short(changes.iter().map(|change| &change.event)), ["creating", "running"]);
-    assert_eq!(changes[0].record.state, WorkspaceState::Creating);
+    assert_eq!(changes[0].record.as_ref().map(|record| record.state), Some(WorkspaceState::Creating));
     for change in &changes {
-        assert_eq!((change.turn_id.as_ref().map(|id| id.as_str()), change.epoch), (Some("turn"), Some(1)));
+        assert_eq!(change.claim, Some(claim("s")));
     }
     assert_eq!(in_short(&answer.events), ["exec bash completed 0"]);
     let expected = WorkspaceRecord {
@@ -61,7 +66,7 @@ async fn the_first_call_records_before_it_makes_and_later_ones_only_run() {
         created_at: Millis(1_000_000),
         updated_at: Millis(1_000_001),
     };
-    assert_eq!((&changes[1].record, rig.log.get(&key("s"))), (&expected, Some(expected.clone())));
+    assert_eq!((&changes[1].record, rig.log.get(&key("s"))), (&Some(expected.clone()), Some(expected)));
     let answer = rig.answer(Bash, &bash_input("false")).await;
     assert_eq!((in_short(&answer.events), rig.log.changes().len()), (vec!["exec bash completed 1".to_owned()], 2));
     assert_eq!(children(&rig).len(), 1);
@@ -85,7 +90,7 @@ async fn an_idle_workspace_is_stopped_and_the_next_call_finds_its_files() {
     rig.manager.stop_idle(rig.log.advance(1)).await;
     assert_eq!((children(&rig).len(), state_of(&rig)), (0, Some(WorkspaceState::Stopped)));
     let stopped = rig.log.changes().pop().unwrap();
-    assert_eq!((in_short([&stopped.event]), stopped.turn_id, stopped.epoch), (vec!["stopped".to_owned()], None, None));
+    assert_eq!((in_short([&stopped.event]), stopped.claim), (vec!["stopped".to_owned()], None));
     let answer = rig.answer(Read, r#"{"path":"kept"}"#).await;
     assert_eq!(in_short(&answer.events), ["exec read completed"]);
     assert_eq!(rig.log.last(), ["creating reattach", "running"]);
@@ -274,12 +279,29 @@ async fn calls_of_one_session_are_in_order_and_two_sessions_run_at_once() {
     assert_eq!(output.as_str(), r#"{"exitCode":0,"stdout":"1\n2\n","stderr":""}"#);
 
     // Another session on the same workspace: each waits for what the other writes.
-    let mut other = call("other", Bash, &bash_input("while [ ! -e a ]; do sleep 0.01; done; echo > b"));
-    other.key = key("s");
+    let other = sharing("s", call("other", Bash, &bash_input("while [ ! -e a ]; do sleep 0.01; done; echo > b")));
     let input = bash_input("echo > a; while [ ! -e b ]; do sleep 0.01; done");
     let one = rig.answer(Bash, &input);
     let (one, other) = tokio::join!(one, rig.manager.call(other, Abort::never()));
-    assert_eq!(in_short(one.events.iter().chain(&other.events)), ["exec bash completed 0", "exec bash completed 0"]);
+    assert_eq!(in_short(one.events.iter().chain(&other.events)), ["exec bash completed 0"]);
+}
+
+#[tokio::test]
+async fn what_another_session_does_in_a_workspace_is_in_the_log_of_its_owner() {
+    let rig = Rig::new();
+    let answer = rig.manager.call(sharing("s", call("other", Bash, &bash_input("pwd"))), Abort::never()).await;
+    assert_eq!(answer.events, []);
+    let changes = rig.log.changes();
+    assert_eq!(in_short(changes.iter().map(|change| &change.event)), ["creating", "running", "exec bash completed 0"]);
+    for change in &changes {
+        assert_eq!((change.session_id.as_str(), &change.claim), ("s", &Some(claim("other"))));
+    }
+    assert_eq!(changes[2].record, None);
+    assert_eq!(rig.log.get(&key("s")).map(|record| record.session_id), Some(SessionId::from_trusted("s")));
+    // Outside of a turn its caller records it, with the end of its intent.
+    let direct = WorkspaceCall { claim: None, ..sharing("s", call("other", Bash, &bash_input("pwd"))) };
+    let answer = rig.manager.call(direct, Abort::never()).await;
+    assert_eq!((in_short(&answer.events), rig.log.changes().len()), (vec!["exec bash completed 0".to_owned()], 3));
 }
 
 #[tokio::test]
@@ -289,8 +311,7 @@ async fn calls_that_need_the_workspace_at_once_share_one_opening() {
     for n in 0..20 {
         let path = format!("f{n}");
         let input = object([("path", path.as_str()), ("content", "x")]);
-        let mut call = call(&format!("session-{n}"), Write, &input);
-        call.key = key("s");
+        let call = WorkspaceCall { claim: None, ..sharing("s", call(&format!("session-{n}"), Write, &input)) };
         calls.push(tokio::spawn({
             let manager = rig.manager.clone();
             async move { manager.call(call, Abort::never()).await }
@@ -420,8 +441,8 @@ async fn reads_outside_calls() {
     let rig = Rig::new();
     let read = || WorkspaceRead {
         session_id: SessionId::from_trusted("s"),
-        turn_id: None,
-        epoch: None,
+        claim: None,
+        owner: SessionId::from_trusted("s"),
         key: key("s"),
         spec: spec(),
     };

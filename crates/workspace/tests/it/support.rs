@@ -13,7 +13,7 @@ use nylorun_domain::workspace::{WorkspaceEvent, WorkspaceKey, WorkspaceRecord, W
 use nylorun_ports::BoxFuture;
 use nylorun_ports::abort::Abort;
 use nylorun_ports::workspaces::{
-    LogError, WorkspaceAnswer, WorkspaceCall, WorkspaceChange, WorkspaceLog, WorkspaceOutcome, Workspaces,
+    LogError, RunClaim, WorkspaceAnswer, WorkspaceCall, WorkspaceChange, WorkspaceLog, WorkspaceOutcome, Workspaces,
 };
 use nylorun_workspace::{Lifetime, ManagerConfig, Preference, Quota, ShellCommand, WorkspaceManager};
 use tempfile::TempDir;
@@ -96,7 +96,7 @@ impl WorkspaceLog for MemoryLog {
 
     fn write(&self, change: WorkspaceChange) -> BoxFuture<'_, Result<(), LogError>> {
         let written = self.check_write().map(|()| {
-            self.put(change.record.clone());
+            change.record.clone().into_iter().for_each(|record| self.put(record));
             self.changes.lock().unwrap().push(change);
         });
         Box::pin(async { written })
@@ -255,11 +255,16 @@ pub(crate) fn bash_input(command: &str) -> String {
     object([("command", command)])
 }
 
+/// The run of the session's turn.
+pub(crate) fn claim(session: &str) -> RunClaim {
+    RunClaim { session_id: SessionId::from_trusted(session), turn_id: TurnId::from_trusted("turn"), epoch: 1 }
+}
+
 pub(crate) fn call(session: &str, tool: WorkspaceTool, input: &str) -> WorkspaceCall {
     WorkspaceCall {
         session_id: SessionId::from_trusted(session),
-        turn_id: Some(TurnId::from_trusted("turn")),
-        epoch: Some(1),
+        claim: Some(claim(session)),
+        owner: SessionId::from_trusted(session),
         key: key(session),
         spec: spec(),
         tool,

@@ -76,7 +76,8 @@ fn workspace(view: &SessionView) -> String {
         (Some(id), _) => visible(id.as_str().unwrap_or("shared")),
         (None, Some(spec)) => {
             let source = member("sandboxSource").and_then(Value::as_str).unwrap_or("own");
-            format!("{} {}", visible(source), one_line(&spec.to_string(), 80))
+            let of = member("sandboxOwnerId").and_then(Value::as_str).map(|id| format!(" of session {}", visible(id)));
+            format!("{}{} {}", visible(source), of.unwrap_or_default(), one_line(&spec.to_string(), 80))
         }
         (None, None) => "none".to_owned(),
     }
@@ -112,5 +113,13 @@ Look whether it did, then say so, and the turn goes on:
 ";
         let calls = HashMap::from([("e1".to_owned(), "bash sleep 30".to_owned())]);
         assert_eq!(told(&serde_json::from_value(view).unwrap(), &calls, &Style::plain()), expected);
+    }
+
+    #[test]
+    fn a_shared_workspace_names_the_session_that_owns_it() {
+        let view = json!({"id": "s2", "agentId": "a", "ownerUserId": "me", "manifestHash": "h",
+            "implementationVersion": "dev", "status": "idle", "activeTurnId": null, "sandbox": {"idle": "15m"},
+            "sandboxSource": "shared", "sandboxOwnerId": "s1", "uncertainEffects": []});
+        assert_eq!(workspace(&serde_json::from_value(view).unwrap()), "shared of session s1 {\"idle\":\"15m\"}");
     }
 }
