@@ -35,21 +35,23 @@ pub(crate) const SQL: &[&str] = &[
     DELETE_CROSSINGS,
 ];
 
-/// What removes all that belongs to a session, its row aside.
+/// What removes all that belongs to a session, its row and the record of its workspace aside: by that record its files
+/// are found.
 pub(crate) fn delete_what_belongs_to(id: &SessionId) -> impl Iterator<Item = Statement> {
-    DELETE[1..].iter().map(|sql| Statement::any(*sql, params![id.as_str()]))
+    DELETE[1..8].iter().map(|sql| Statement::any(*sql, params![id.as_str()]))
 }
 
 impl Store {
-    /// Removes a session whole, in one transaction: its row, record, journal, commands and outbox. Whoever decided a
-    /// change of it finds its row gone. It is kept while others share its workspace, and when it is another one than
-    /// was read.
+    /// Removes a session whole, in one transaction, after its workspace: its row, record, journal, commands and outbox.
+    /// Whoever decided a change of it finds its row gone. It is kept while others share its workspace, and when it is
+    /// another one than was read.
     pub async fn session_delete(&self, session: &Session) -> Result<Removal, WriteError> {
         let id = &session.id;
         let mut statements =
             vec![Statement::one(DELETE[0], params![id.as_str(), session.created_at.0], retention::IN_USE)];
         statements.extend(session.sandbox_owner.as_ref().map(sharing::leave));
         statements.extend(delete_what_belongs_to(id));
+        statements.push(Statement::any(DELETE[8], params![id.as_str()]));
         retention::removal(self.db.write(statements).await)
     }
 

@@ -75,7 +75,7 @@ impl Store {
     }
 
     /// Removes a session with all that belongs to it, unless a turn or a call is active, something happened since, or
-    /// others share its workspace.
+    /// others share its workspace. The record of its workspace stays until its files are gone.
     pub async fn session_expire(&self, session: &AgedSession, cutoff: Millis) -> Result<Removal, WriteError> {
         let id = &session.id;
         let mut statements = vec![Statement::one(DELETE_IDLE, params![id.as_str(), cutoff.0], IN_USE)];

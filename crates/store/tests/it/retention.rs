@@ -56,11 +56,13 @@ fn ids(page: &[AgedSession]) -> Vec<&str> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn only_idle_sessions_go_whole() {
+async fn only_idle_sessions_go_and_their_workspaces_after_them() {
     for test in each().await {
         let store = store(&test).await;
         let call =
             "INSERT INTO direct_calls (session_id, id, tool, worker, began_at) VALUES ('calls', 'c', 'bash', 'w', 1)";
+        let files = "INSERT INTO workspaces (key, session_id, backend, image, state, created_at, updated_at) \
+             VALUES ('k', 'idle', 'virtual', '', 'stopped', 1, 2)";
         test.db
             .write(vec![
                 session("idle", 1, 10, None),
@@ -70,6 +72,7 @@ async fn only_idle_sessions_go_whole() {
                 session("new", 40, 40, None),
                 event("idle", 0, "turn.completed", 10),
                 Statement::any(call, vec![]),
+                Statement::any(files, vec![]),
             ])
             .await
             .unwrap();
@@ -88,6 +91,8 @@ async fn only_idle_sessions_go_whole() {
         assert_eq!(removed, expected);
         assert_eq!(numbers(&test, "SELECT count(*) FROM sessions").await, [4]);
         assert_eq!(numbers(&test, "SELECT count(*) FROM events").await, [0]);
+        // By it the files are found, also after a crash.
+        assert_eq!(numbers(&test, "SELECT count(*) FROM workspaces").await, [1]);
     }
 }
 
