@@ -19,7 +19,7 @@ const UNREACHABLE: Record<string, string> = {
     placement_refused: 'pods are not built',
     credential_conflict: 'vaults are not built',
     mcp_preview_failed: 'MCP is not built',
-    reads_unavailable: 'pages of lists are not built',
+    reads_unavailable: 'pages answer storage that is down as every route does: 503 request_rejected',
 };
 
 /** Statuses that this version cannot send with a code that it sends with others. */
