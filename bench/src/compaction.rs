@@ -43,7 +43,7 @@ fn transcript() -> Vec<Line> {
         let text = "word ".repeat(CHARACTERS_OF_A_TURN / 10);
         let answer = Candidate { size: Some((number + 1) * 1_000), ..candidate(&text) };
         let invocation_id = InvocationId::from_trusted(format!("i{number}"));
-        [Entry::Input(Input::Content(text.into())), Entry::Candidate { invocation_id, candidate: answer }]
+        [Entry::Input(Input::Content(text.into())), Entry::Candidate { invocation_id, candidate: answer.into() }]
     };
     (0..TURNS).flat_map(turn).map(Line::from).collect()
 }

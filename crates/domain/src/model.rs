@@ -32,7 +32,7 @@ pub enum PromptItem {
     /// What the person said: one or more parts.
     User(Vec<UserPart>),
     /// What the model answered earlier.
-    Assistant(Candidate),
+    Assistant(Arc<Candidate>),
     /// What the tools of the answer before this item gave, in the order of its calls.
     ToolResults(Vec<ToolResult>),
 }

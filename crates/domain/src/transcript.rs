@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use crate::compaction::Compaction;
+use crate::hash::HexDigest;
 use crate::id::{InvocationId, TurnId};
 use crate::json::{Json, Text};
 use crate::model::{Candidate, PromptItem, ToolResult};
@@ -17,8 +18,8 @@ pub enum Entry {
     Candidate {
         /// The call that gave it.
         invocation_id: InvocationId,
-        /// The answer.
-        candidate: Candidate,
+        /// The answer. The item that the model is shown of it is the same.
+        candidate: Arc<Candidate>,
     },
     /// The results of a step's tool calls, in the model's order.
     ToolResults(Vec<ToolResult>),
@@ -47,7 +48,7 @@ pub struct Shown {
     /// The item of the prompt.
     pub item: Arc<PromptItem>,
     /// What tells it from every other item.
-    pub digest: String,
+    pub digest: HexDigest,
 }
 
 impl Line {
@@ -179,7 +180,7 @@ pub enum Folding {
 /// A transcript that is being folded from the record.
 #[derive(Clone, Debug, Default)]
 pub struct Fold {
-    entries: Vec<Entry>,
+    lines: Vec<Line>,
     undo: Option<Undo>,
 }
 
@@ -187,10 +188,10 @@ pub struct Fold {
 #[derive(Clone, Debug)]
 struct Undo {
     turn: TurnId,
-    /// How many entries of then are still there.
+    /// How many lines of then are still there.
     kept: usize,
-    /// The entries of then that followed them.
-    cut: Vec<Entry>,
+    /// The lines of then that followed them.
+    cut: Vec<Line>,
 }
 
 impl Fold {
@@ -200,8 +201,8 @@ impl Fold {
             Folding::Edit(turn, edit) => self.edit(turn, edit),
             Folding::Undo(turn) => {
                 if let Some(undo) = self.undo.take_if(|undo| undo.turn == turn) {
-                    self.entries.truncate(undo.kept);
-                    self.entries.extend(undo.cut);
+                    self.lines.truncate(undo.kept);
+                    self.lines.extend(undo.cut);
                 }
                 Ok(())
             }
@@ -209,23 +210,23 @@ impl Fold {
     }
 
     /// The transcript as the last event left it.
-    pub fn into_entries(self) -> Vec<Entry> {
-        self.entries
+    pub fn into_lines(self) -> Vec<Line> {
+        self.lines
     }
 
     fn edit(&mut self, turn: TurnId, edit: Edit) -> Result<(), FoldError> {
         if self.undo.as_ref().is_none_or(|undo| undo.turn != turn) {
-            self.undo = Some(Undo { turn, kept: self.entries.len(), cut: Vec::new() });
+            self.undo = Some(Undo { turn, kept: self.lines.len(), cut: Vec::new() });
         }
         if let Some(undo) = &mut self.undo
             && edit.keep < undo.kept
         {
-            let mut cut = self.entries[edit.keep..undo.kept].to_vec();
+            let mut cut = self.lines[edit.keep..undo.kept].to_vec();
             cut.append(&mut undo.cut);
             undo.cut = cut;
             undo.kept = edit.keep;
         }
-        edit.apply(&mut self.entries)
+        edit.apply(&mut self.lines)
     }
 }
 
@@ -279,7 +280,7 @@ mod tests {
     fn folded(events: &[Folding]) -> Vec<Entry> {
         let mut fold = Fold::default();
         events.iter().cloned().for_each(|event| fold.take(event).unwrap());
-        fold.into_entries()
+        fold.into_lines().iter().map(|line| line.entry().clone()).collect()
     }
 
     #[test]

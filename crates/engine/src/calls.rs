@@ -29,7 +29,7 @@ impl CallIds {
             Entry::Candidate { candidate, .. } => Some(candidate),
             Entry::Input(_) | Entry::ToolResults(_) | Entry::Compaction(_) | Entry::Final { .. } => None,
         });
-        let used = candidates.flat_map(Candidate::tool_calls).map(|call| call.call_id.clone()).collect();
+        let used = candidates.flat_map(|candidate| candidate.tool_calls()).map(|call| call.call_id.clone()).collect();
         let is_compacted = transcript.iter().any(|line| matches!(line.entry(), Entry::Compaction(_)));
         Self { used, memory: if is_compacted { Memory::Compacted } else { Memory::Whole } }
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use nylorun_domain::compaction::{Compacted, Compaction, Trigger};
 use nylorun_domain::effect::{Effect, EffectKind, EffectOutcome, EffectRequest};
-use nylorun_domain::model::{Candidate, ModelFailureCode, ModelOutcome, Window};
+use nylorun_domain::model::{ModelFailureCode, ModelOutcome, Window};
 use nylorun_domain::transcript::{Entry, Line};
 
 use crate::compaction::{Compacting, Left, Room};
@@ -36,7 +36,9 @@ impl Run {
     fn estimate(&self) -> i64 {
         let mut later = 0;
         for entry in self.history.entries().rev() {
-            if let Entry::Candidate { candidate: Candidate { size: Some(size), .. }, .. } = entry {
+            if let Entry::Candidate { candidate, .. } = entry
+                && let Some(size) = candidate.size
+            {
                 return size + later;
             }
             later += entry_tokens(entry);

@@ -208,7 +208,7 @@ fn newest_step(entries: &[&Entry]) -> usize {
 fn without_size(entry: Entry) -> Entry {
     match entry {
         Entry::Candidate { invocation_id, mut candidate } => {
-            candidate.size = None;
+            Arc::make_mut(&mut candidate).size = None;
             Entry::Candidate { invocation_id, candidate }
         }
         Entry::Input(_) | Entry::ToolResults(_) | Entry::Compaction(_) | Entry::Final { .. } => entry,

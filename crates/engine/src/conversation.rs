@@ -3,14 +3,16 @@
 use std::sync::Arc;
 
 use nylorun_domain::compaction::SUMMARY_HEADING;
-use nylorun_domain::hash::{RunningHash, sha256_hex};
+use nylorun_domain::hash::{HexDigest, RunningHash, sha256_hex};
 use nylorun_domain::json::{Json, Value};
 use nylorun_domain::manifest::AgentManifest;
-use nylorun_domain::model::{OutputPart, Prompt, PromptItem, ToolCall, ToolInput, ToolResult, ToolSpec, UserPart};
-use nylorun_domain::tool::ToolOutcome;
+use nylorun_domain::model::{Prompt, PromptItem, ToolSpec, UserPart};
 use nylorun_domain::transcript::{Entry, Input, Line, Shown};
 
-use crate::estimate;
+use crate::{estimate, item_form};
+
+/// Room for the form of a short item, in bytes.
+const FORM: usize = 256;
 
 /// The prompt as it grows, with a digest of it: a call's request hash costs what the call adds, not what the
 /// conversation holds.
@@ -80,8 +82,9 @@ impl Conversation {
 
 fn show(entry: &Entry) -> Option<Shown> {
     let item = prompt_item(entry)?;
-    let digest = digest(&item_form(&item));
-    Some(Shown { item: Arc::new(item), digest })
+    let mut form = String::with_capacity(FORM);
+    item_form::write(&item, &mut form);
+    Some(Shown { item: Arc::new(item), digest: HexDigest::of(form.as_bytes()) })
 }
 
 fn prompt_item(entry: &Entry) -> Option<PromptItem> {
@@ -94,7 +97,7 @@ fn prompt_item(entry: &Entry) -> Option<PromptItem> {
         Entry::Input(Input::Parts(texts)) => {
             Some(PromptItem::User(texts.iter().cloned().map(UserPart::Text).collect()))
         }
-        Entry::Candidate { candidate, .. } => Some(PromptItem::Assistant(candidate.clone())),
+        Entry::Candidate { candidate, .. } => Some(PromptItem::Assistant(Arc::clone(candidate))),
         Entry::ToolResults(results) => Some(PromptItem::ToolResults(results.clone())),
         Entry::Compaction(compaction) => {
             let summary = format!("{SUMMARY_HEADING}\n\n{}", compaction.summary.lossy());
@@ -123,57 +126,4 @@ fn frame_form(prompt: &Prompt) -> Value {
         ("tools", Value::Array(tools.collect())),
         ("outputSchema", prompt.output_schema.as_ref().map_or(Value::Null, Json::value)),
     ])
-}
-
-fn item_form(item: &PromptItem) -> Value {
-    match item {
-        PromptItem::User(parts) => Value::object([("user", Value::Array(parts.iter().map(user_form).collect()))]),
-        PromptItem::Assistant(candidate) => Value::object([
-            ("assistant", Value::Array(candidate.parts.iter().map(part_form).collect())),
-            ("provider", Value::from(candidate.model.provider.as_str())),
-            ("model", Value::from(candidate.model.model.as_str())),
-        ]),
-        PromptItem::ToolResults(results) => {
-            Value::object([("toolResults", Value::Array(results.iter().map(result_form).collect()))])
-        }
-    }
-}
-
-fn user_form(part: &UserPart) -> Value {
-    match part {
-        UserPart::Text(text) => Value::from(text.clone()),
-        UserPart::Image(image) => Value::object([("image", Value::from(sha256_hex(image.bytes())))]),
-    }
-}
-
-fn part_form(part: &OutputPart) -> Value {
-    match part {
-        OutputPart::Text(text) => Value::object([("text", Value::from(text.clone()))]),
-        OutputPart::Reasoning { text, signature } => Value::object([
-            ("reasoning", Value::from(text.clone())),
-            ("signature", signature.as_ref().map_or(Value::Null, Json::value)),
-        ]),
-        OutputPart::ToolCall(call) => call_form(call),
-    }
-}
-
-fn call_form(call: &ToolCall) -> Value {
-    let input = match &call.input {
-        ToolInput::Json(json) => ("input", json.value()),
-        ToolInput::Malformed(text) => ("malformed", Value::from(text.clone())),
-    };
-    Value::object([("callId", Value::from(call.call_id.as_str())), ("name", Value::from(call.name.as_str())), input])
-}
-
-fn result_form(result: &ToolResult) -> Value {
-    let mut members =
-        vec![("callId", Value::from(result.call_id.as_str())), ("name", Value::from(result.name.as_str()))];
-    match &result.outcome {
-        ToolOutcome::Completed { output } => members.push(("output", output.value())),
-        ToolOutcome::Failed { code, message } => {
-            members.push(("code", Value::from(code.as_str())));
-            members.push(("message", Value::from(message.as_str())));
-        }
-    }
-    Value::object(members)
 }

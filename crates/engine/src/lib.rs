@@ -11,6 +11,7 @@ mod compaction;
 mod conversation;
 mod estimate;
 mod history;
+mod item_form;
 mod plan;
 mod repair;
 mod request;

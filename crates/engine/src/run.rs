@@ -270,7 +270,7 @@ impl Run {
             ModelOutcome::Completed(candidate) => {
                 self.overflow = Overflow::NotYet;
                 let candidate = self.call_ids.name_calls(candidate, &invocation_id);
-                self.add(Entry::Candidate { invocation_id, candidate: candidate.clone() });
+                self.add(Entry::Candidate { invocation_id, candidate: Arc::new(candidate.clone()) });
                 self.follow(&candidate);
                 Ok(ModelOutcome::Completed(candidate))
             }

@@ -4,8 +4,8 @@
 use nylorun_domain::change::CheckpointChange;
 use nylorun_domain::checkpoint::Checkpoint;
 use nylorun_domain::id::{SessionId, TurnId};
-use nylorun_domain::json::parse;
-use nylorun_wire::checkpoint::{from_value, to_value};
+use nylorun_domain::json::Document;
+use nylorun_wire::checkpoint::{from_node, to_value};
 
 use crate::db::Statement;
 use crate::session::unknown_word;
@@ -25,8 +25,8 @@ impl Store {
         let rows = self.db.query(GET, params![session.as_str()]).await?;
         let Some(row) = rows.first() else { return Ok(None) };
         let segment = u32::try_from(row.int(1)?).map_err(|_| unknown_word("segment"))?;
-        let body = parse(row.text(2)?).map_err(|_| unknown_word("body"))?;
-        let checkpoint = from_value(TurnId::from_trusted(row.text_arc(0)?), segment, &body);
+        let body = Document::parse(row.text(2)?).map_err(|_| unknown_word("body"))?;
+        let checkpoint = from_node(TurnId::from_trusted(row.text_arc(0)?), segment, body.root());
         Ok(Some(checkpoint.map_err(|_| unknown_word("body"))?))
     }
 }

@@ -1,10 +1,10 @@
 //! Crossings: calls that a gate sends at most once (trust 5, engine e.2).
 
 use nylorun_domain::id::{EffectId, SessionId, TurnId};
-use nylorun_domain::json::parse;
+use nylorun_domain::json::Document;
 use nylorun_domain::time::Millis;
 use nylorun_domain::tool::ToolOutcome;
-use nylorun_wire::outcome::{tool_from_value, tool_to_value};
+use nylorun_wire::outcome::{tool_from_node, tool_to_value};
 
 use crate::db::{Guard, Statement};
 use crate::session::unknown_word;
@@ -60,8 +60,8 @@ impl Store {
         let rows = self.db.query(GET, params![key.as_str()]).await?;
         let Some(row) = rows.first() else { return Ok(None) };
         let answer = row.opt_text(1)?.map(|text| {
-            let value = parse(text).map_err(|_| unknown_word("answer"))?;
-            tool_from_value(&value).map_err(|_| unknown_word("answer"))
+            let answer = Document::parse(text).map_err(|_| unknown_word("answer"))?;
+            tool_from_node(answer.root()).map_err(|_| unknown_word("answer"))
         });
         Ok(Some(CrossingRow { request_hash: row.text(0)?.to_owned(), answer: answer.transpose()? }))
     }

@@ -3,7 +3,7 @@
 use nylorun_domain::change::{EffectChange, EffectRow, EffectTool};
 use nylorun_domain::effect::{EffectKind, EffectStatus, RunsAt};
 use nylorun_domain::id::{CallId, EffectId, InvocationId, SessionId, TurnId};
-use nylorun_domain::json::parse;
+use nylorun_domain::json::Document;
 use nylorun_wire::outcome;
 
 use crate::db::{Row, Statement, Val};
@@ -129,8 +129,8 @@ fn read(row: &Row) -> Result<EffectRow, StoreError> {
     let outcome = match row.opt_text(11)? {
         None => None,
         Some(text) => {
-            let value = parse(text).map_err(|_| unknown_word("outcome"))?;
-            Some(outcome::from_value(kind, &value).map_err(|_| unknown_word("outcome"))?)
+            let document = Document::parse(text).map_err(|_| unknown_word("outcome"))?;
+            Some(outcome::from_node(kind, document.root()).map_err(|_| unknown_word("outcome"))?)
         }
     };
     Ok(EffectRow {

@@ -19,8 +19,13 @@ const COLUMNS: usize = 6;
 const RANGE: &str = "SELECT seq, type, visibility, body, committed_at FROM events WHERE session_id = $1 AND seq > $2 \
      ORDER BY seq LIMIT $3";
 const ONE: &str = "SELECT seq, type, visibility, body, committed_at FROM events WHERE session_id = $1 AND seq = $2";
-const TRANSCRIPT: &str = "SELECT type, body FROM events WHERE session_id = $1 AND seq >= $2 \
-     AND type IN ('transcript.updated', 'turn.cancelled', 'turn.failed') ORDER BY seq";
+const TRANSCRIPT: &str = "SELECT seq, type, body FROM events WHERE session_id = $1 AND seq >= $2 \
+     AND type IN ('transcript.updated', 'turn.cancelled', 'turn.failed') ORDER BY seq LIMIT $3";
+
+/// Edits that are fetched at once: few enough that most of a long record is fetched while what came before is read.
+const TRANSCRIPT_PAGE: i64 = 256;
+/// How much of the record is read without a pause, in bytes: about half a millisecond.
+const UNBROKEN_BYTES: usize = 256 * 1024;
 
 const SETTLED: &str = "SELECT body FROM events WHERE session_id = $1 AND seq > $2 AND type = 'effect.settled' \
      ORDER BY seq";
@@ -78,11 +83,22 @@ impl Store {
         Ok(rows.first().map(read).transpose()?)
     }
 
-    /// What the record from `from` on did to the transcript, in order.
-    pub async fn event_transcript(&self, session: &SessionId, from: i64) -> Result<Vec<Folding>, StoreError> {
-        let rows = self.db.query(TRANSCRIPT, params![session.as_str(), from]).await?;
-        let read = |row: &Row| Ok(read_folding(row.text(0)?, row.text(1)?)?);
-        rows.iter().filter_map(|row| read(row).transpose()).collect()
+    /// Gives what the record from `from` on did to the transcript, in order. While a page of it is read, the next one is
+    /// fetched: neither the database nor the reader waits for the other, and no more than two pages are held.
+    pub async fn event_transcript<E: From<StoreError>>(
+        &self,
+        session: &SessionId,
+        from: i64,
+        mut take: impl FnMut(Folding) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut page = self.transcript_page(session, from).await?;
+        while let Some(next) = page.next_from {
+            let fetched = self.transcript_page(session, next);
+            let (fetched, taken) = tokio::join!(fetched, take_page(&page.rows, &mut take));
+            taken?;
+            page = fetched?;
+        }
+        take_page(&page.rows, &mut take).await
     }
 
     /// The effects that were settled after `after`, as the record says.
@@ -95,6 +111,42 @@ impl Store {
         };
         rows.iter().filter_map(|row| effect(row).transpose()).collect()
     }
+
+    async fn transcript_page(&self, session: &SessionId, from: i64) -> Result<TranscriptPage, StoreError> {
+        let rows = self.db.query(TRANSCRIPT, params![session.as_str(), from, TRANSCRIPT_PAGE]).await?;
+        let last = rows.last().filter(|_| rows.len() as i64 == TRANSCRIPT_PAGE);
+        let next_from = last.map(|row| row.int(0)).transpose()?.map(|seq| seq + 1);
+        Ok(TranscriptPage { rows, next_from })
+    }
+}
+
+/// Rows of the record that a transcript is folded from.
+struct TranscriptPage {
+    rows: Vec<Row>,
+    /// Where the next page begins, if there may be one.
+    next_from: Option<i64>,
+}
+
+/// Reads a page, and lets others have the thread every now and then.
+async fn take_page<E: From<StoreError>>(
+    rows: &[Row],
+    take: &mut impl FnMut(Folding) -> Result<(), E>,
+) -> Result<(), E> {
+    let mut unbroken = 0;
+    for row in rows {
+        let folding = read_folding_of(row)?;
+        folding.map_or(Ok(()), &mut *take)?;
+        unbroken += row.text(2).map_err(StoreError::from)?.len();
+        if unbroken >= UNBROKEN_BYTES {
+            unbroken = 0;
+            tokio::task::yield_now().await;
+        }
+    }
+    Ok(())
+}
+
+fn read_folding_of(row: &Row) -> Result<Option<Folding>, StoreError> {
+    Ok(read_folding(row.text(1)?, row.text(2)?)?)
 }
 
 fn read(row: &Row) -> Result<StoredEvent, DbError> {

@@ -2,10 +2,10 @@
 
 use nylorun_domain::change::QueueChange;
 use nylorun_domain::id::{MessageId, SessionId};
-use nylorun_domain::json::{Json, parse};
+use nylorun_domain::json::{Document, Json};
 use nylorun_domain::queue::{QueueMode, QueuedMessage};
 use nylorun_domain::time::Millis;
-use nylorun_wire::transcript::{input_from_value, input_to_value};
+use nylorun_wire::transcript::{input_from_node, input_to_value};
 
 use crate::db::{Row, Statement};
 use crate::session::unknown_word;
@@ -29,7 +29,7 @@ impl Store {
 }
 
 fn read(row: &Row) -> Result<QueuedMessage, StoreError> {
-    let input = parse(row.text(5)?).map_err(|_| unknown_word("input"))?;
+    let input = Document::parse(row.text(5)?).map_err(|_| unknown_word("input"))?;
     let variant = match (row.opt_text_arc(6)?, row.opt_text(7)?) {
         (Some(manifest), Some(hash)) => Some((Json::from_trusted(manifest), hash.to_owned())),
         (Some(_) | None, _) => None,
@@ -40,7 +40,7 @@ fn read(row: &Row) -> Result<QueuedMessage, StoreError> {
         mode: QueueMode::from_wire(row.text(2)?).ok_or_else(|| unknown_word("mode"))?,
         request_id: row.text(3)?.to_owned(),
         idempotency_key: row.text(4)?.to_owned(),
-        input: input_from_value(&input).map_err(|_| unknown_word("input"))?,
+        input: input_from_node(input.root()).map_err(|_| unknown_word("input"))?,
         variant,
         at: Millis(row.int(8)?),
     })

@@ -81,10 +81,9 @@ async fn message(store: &Store, session: &Session) -> Result<Input, LoadError> {
 /// The model's history before the segment, folded from the record.
 pub(crate) async fn transcript(store: &Store, session: &Session) -> Result<Vec<Line>, LoadError> {
     let mut fold = Fold::default();
-    for folding in store.event_transcript(&session.id, session.history_from).await? {
-        fold.take(folding).map_err(|error| LoadError::Incompatible(error.to_string()))?;
-    }
-    Ok(fold.into_entries().into_iter().map(Line::from).collect())
+    let take = |folding| fold.take(folding).map_err(|error| LoadError::Incompatible(error.to_string()));
+    store.event_transcript(&session.id, session.history_from, take).await?;
+    Ok(fold.into_lines())
 }
 
 /// The outcomes of the active segment, to be replayed.

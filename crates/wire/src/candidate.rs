@@ -2,10 +2,13 @@
 //!
 //! Content (a tool's input and output, a signature) stands as a string that holds its text: it is kept byte for byte,
 //! and however deep it nests, what holds it can be read. Readers pass over members that they do not know, so that a
-//! newer release's rows stay readable to an older one.
+//! newer release's rows stay readable to an older one. They read a document in its place ([`Node`]): a transcript may
+//! have thousands of candidates.
+
+use std::borrow::Cow;
 
 use nylorun_domain::id::CallId;
-use nylorun_domain::json::{Json, Text, Value};
+use nylorun_domain::json::{Json, Node, Text, Value};
 use nylorun_domain::model::{Candidate, FinishReason, ModelRef, OutputPart, ToolCall, ToolInput, Usage, Window};
 
 /// Why a stored document cannot be read: what it lacks, or what has another type.
@@ -36,17 +39,16 @@ pub fn to_value(candidate: &Candidate) -> Value {
 }
 
 /// Reads [`to_value`]'s form.
-pub fn from_value(value: &Value) -> Result<Candidate, Unreadable> {
-    let parts = value.get("parts").and_then(Value::as_array).ok_or(Unreadable("parts"))?;
-    let window = value
+pub fn from_node(node: Node<'_>) -> Result<Candidate, Unreadable> {
+    let window = node
         .get("window")
         .map(|window| Ok(Window { context: int(window, "context")?, output: int(window, "output")? }));
     Ok(Candidate {
-        parts: parts.iter().map(part_from_value).collect::<Result<_, _>>()?,
-        finish: FinishReason::from_wire(string(value, "finishReason")?),
-        usage: value.get("usage").map(usage_from_value).transpose()?,
-        size: value.get("size").map(|_| int(value, "size")).transpose()?,
-        model: model_from_value(value.get("model").ok_or(Unreadable("model"))?)?,
+        parts: elements(node, "parts")?.map(part_from_node).collect::<Result<_, _>>()?,
+        finish: FinishReason::from_wire(&string(node, "finishReason")?),
+        usage: node.get("usage").map(usage_from_node).transpose()?,
+        size: node.get("size").map(|_| int(node, "size")).transpose()?,
+        model: model_from_node(node.get("model").ok_or(Unreadable("model"))?)?,
         window: window.transpose()?,
     })
 }
@@ -74,19 +76,19 @@ fn part_to_value(part: &OutputPart) -> Value {
     }
 }
 
-fn part_from_value(value: &Value) -> Result<OutputPart, Unreadable> {
-    match string(value, "type")? {
-        "text" => Ok(OutputPart::Text(text(value, "text")?)),
+fn part_from_node(node: Node<'_>) -> Result<OutputPart, Unreadable> {
+    match &*string(node, "type")? {
+        "text" => Ok(OutputPart::Text(text(node, "text")?)),
         "reasoning" => Ok(OutputPart::Reasoning {
-            text: text(value, "text")?,
-            signature: value.get("signature").map(|_| json(value, "signature")).transpose()?,
+            text: text(node, "text")?,
+            signature: node.get("signature").map(|_| json(node, "signature")).transpose()?,
         }),
         "tool-call" => Ok(OutputPart::ToolCall(ToolCall {
-            call_id: CallId::from_trusted(string(value, "callId")?),
-            name: string(value, "name")?.to_owned(),
-            input: match value.get("malformed") {
-                Some(_) => ToolInput::Malformed(text(value, "malformed")?),
-                None => ToolInput::Json(json(value, "input")?),
+            call_id: CallId::from_trusted(string(node, "callId")?),
+            name: string(node, "name")?.into_owned(),
+            input: match node.get("malformed") {
+                Some(_) => ToolInput::Malformed(text(node, "malformed")?),
+                None => ToolInput::Json(json(node, "input")?),
             },
         })),
         _ => Err(Unreadable("the type of a part")),
@@ -99,8 +101,8 @@ pub fn model_to_value(model: &ModelRef) -> Value {
 }
 
 /// Reads [`model_to_value`]'s form.
-pub fn model_from_value(value: &Value) -> Result<ModelRef, Unreadable> {
-    Ok(ModelRef { provider: string(value, "provider")?.to_owned(), model: string(value, "model")?.to_owned() })
+pub fn model_from_node(node: Node<'_>) -> Result<ModelRef, Unreadable> {
+    Ok(ModelRef { provider: string(node, "provider")?.into_owned(), model: string(node, "model")?.into_owned() })
 }
 
 /// `{input, output, cached, cacheWrite, reasoning, total, costNanoUsd?}`: tokens, and billionths of a US dollar.
@@ -118,24 +120,31 @@ pub fn usage_to_value(usage: &Usage) -> Value {
 }
 
 /// Reads [`usage_to_value`]'s form.
-pub fn usage_from_value(value: &Value) -> Result<Usage, Unreadable> {
+pub fn usage_from_node(node: Node<'_>) -> Result<Usage, Unreadable> {
     Ok(Usage {
-        input: int(value, "input")?,
-        output: int(value, "output")?,
-        cached: int(value, "cached")?,
-        cache_write: int(value, "cacheWrite")?,
-        reasoning: int(value, "reasoning")?,
-        total: int(value, "total")?,
-        cost_nano_usd: value.get("costNanoUsd").map(|_| int(value, "costNanoUsd")).transpose()?,
+        input: int(node, "input")?,
+        output: int(node, "output")?,
+        cached: int(node, "cached")?,
+        cache_write: int(node, "cacheWrite")?,
+        reasoning: int(node, "reasoning")?,
+        total: int(node, "total")?,
+        cost_nano_usd: node.get("costNanoUsd").map(|_| int(node, "costNanoUsd")).transpose()?,
     })
 }
 
-pub(crate) fn string<'a>(value: &'a Value, name: &'static str) -> Result<&'a str, Unreadable> {
-    value.get(name).and_then(Value::as_str).ok_or(Unreadable(name))
+pub(crate) fn string<'d>(node: Node<'d>, name: &'static str) -> Result<Cow<'d, str>, Unreadable> {
+    node.get(name).and_then(Node::as_str).ok_or(Unreadable(name))
 }
 
-pub(crate) fn text(value: &Value, name: &'static str) -> Result<Text, Unreadable> {
-    value.get(name).and_then(Value::as_text).cloned().ok_or(Unreadable(name))
+pub(crate) fn elements<'d>(
+    node: Node<'d>,
+    name: &'static str,
+) -> Result<impl Iterator<Item = Node<'d>> + use<'d>, Unreadable> {
+    node.get(name).and_then(Node::elements).ok_or(Unreadable(name))
+}
+
+pub(crate) fn text(node: Node<'_>, name: &'static str) -> Result<Text, Unreadable> {
+    node.get(name).and_then(Node::as_text).ok_or(Unreadable(name))
 }
 
 /// Content, as a string that holds its text.
@@ -144,15 +153,11 @@ pub(crate) fn verbatim(json: &Json) -> Value {
 }
 
 /// Reads [`verbatim`]'s form.
-pub(crate) fn json(value: &Value, name: &'static str) -> Result<Json, Unreadable> {
-    string(value, name).map(Json::from_trusted)
+pub(crate) fn json(node: Node<'_>, name: &'static str) -> Result<Json, Unreadable> {
+    string(node, name).map(Json::from_trusted)
 }
 
 /// An integer, also one that no double holds.
-pub(crate) fn int(value: &Value, name: &'static str) -> Result<i64, Unreadable> {
-    match value.get(name) {
-        Some(Value::Number(number)) => number.as_raw().parse().ok().or_else(|| number.as_i64()),
-        Some(Value::Null | Value::Bool(_) | Value::String(_) | Value::Array(_) | Value::Object(_)) | None => None,
-    }
-    .ok_or(Unreadable(name))
+pub(crate) fn int(node: Node<'_>, name: &'static str) -> Result<i64, Unreadable> {
+    node.get(name).and_then(Node::as_i64).ok_or(Unreadable(name))
 }

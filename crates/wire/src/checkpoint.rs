@@ -2,9 +2,9 @@
 
 use nylorun_domain::checkpoint::{Answer, Checkpoint, Interaction, InteractionKind, Said, SavedCall, State, Wait};
 use nylorun_domain::id::{CallId, InteractionId, InvocationId, TurnId};
-use nylorun_domain::json::Value;
+use nylorun_domain::json::{Node, Value};
 
-use crate::candidate::{Unreadable, int, json, string, verbatim};
+use crate::candidate::{Unreadable, elements, int, json, string, verbatim};
 use crate::outcome;
 
 /// `{version: 1, state: {turnStart, steps, calls}, answers, waits}`; turn and segment have columns of their own.
@@ -18,16 +18,16 @@ pub fn to_value(checkpoint: &Checkpoint) -> Value {
 }
 
 /// Reads [`to_value`]'s form.
-pub fn from_value(turn_id: TurnId, segment: u32, value: &Value) -> Result<Checkpoint, Unreadable> {
-    if int(value, "version")? != 1 {
+pub fn from_node(turn_id: TurnId, segment: u32, node: Node<'_>) -> Result<Checkpoint, Unreadable> {
+    if int(node, "version")? != 1 {
         return Err(Unreadable("a checkpoint of another version"));
     }
     Ok(Checkpoint {
         turn_id,
         segment,
-        state: state_from_value(value.get("state").ok_or(Unreadable("state"))?)?,
-        answers: items(value, "answers")?.iter().map(answer_from_value).collect::<Result<_, _>>()?,
-        waits: items(value, "waits")?.iter().map(wait_from_value).collect::<Result<_, _>>()?,
+        state: state_from_node(node.get("state").ok_or(Unreadable("state"))?)?,
+        answers: elements(node, "answers")?.map(answer_from_node).collect::<Result<_, _>>()?,
+        waits: elements(node, "waits")?.map(wait_from_node).collect::<Result<_, _>>()?,
     })
 }
 
@@ -50,15 +50,15 @@ pub fn pending_to_value(interaction: &Interaction) -> Value {
 }
 
 /// Reads [`pending_to_value`]'s form.
-pub(crate) fn pending_from_value(value: &Value) -> Result<Interaction, Unreadable> {
-    let asked = value.get("interaction").ok_or(Unreadable("interaction"))?;
+pub(crate) fn pending_from_node(node: Node<'_>) -> Result<Interaction, Unreadable> {
+    let asked = node.get("interaction").ok_or(Unreadable("interaction"))?;
     Ok(Interaction {
         id: InteractionId::from_trusted(string(asked, "id")?),
-        invocation_id: InvocationId::from_trusted(string(value, "invocationId")?),
-        call_id: CallId::from_trusted(string(value, "callId")?),
-        tool_name: string(value, "toolName")?.to_owned(),
-        kind: InteractionKind::from_wire(string(asked, "kind")?),
-        prompt: string(asked, "prompt")?.to_owned(),
+        invocation_id: InvocationId::from_trusted(string(node, "invocationId")?),
+        call_id: CallId::from_trusted(string(node, "callId")?),
+        tool_name: string(node, "toolName")?.into_owned(),
+        kind: InteractionKind::from_wire(&string(asked, "kind")?),
+        prompt: string(asked, "prompt")?.into_owned(),
     })
 }
 
@@ -71,11 +71,11 @@ pub(crate) fn state_to_value(state: &State) -> Value {
     ])
 }
 
-pub(crate) fn state_from_value(value: &Value) -> Result<State, Unreadable> {
+pub(crate) fn state_from_node(node: Node<'_>) -> Result<State, Unreadable> {
     Ok(State {
-        turn_start: usize::try_from(int(value, "turnStart")?).map_err(|_| Unreadable("turnStart"))?,
-        steps: u32::try_from(int(value, "steps")?).map_err(|_| Unreadable("steps"))?,
-        calls: items(value, "calls")?.iter().map(call_from_value).collect::<Result<_, _>>()?,
+        turn_start: usize::try_from(int(node, "turnStart")?).map_err(|_| Unreadable("turnStart"))?,
+        steps: u32::try_from(int(node, "steps")?).map_err(|_| Unreadable("steps"))?,
+        calls: elements(node, "calls")?.map(call_from_node).collect::<Result<_, _>>()?,
     })
 }
 
@@ -86,10 +86,10 @@ fn call_to_value(call: &SavedCall) -> Value {
     }
 }
 
-fn call_from_value(value: &Value) -> Result<SavedCall, Unreadable> {
-    match (value.get("done"), value.get("waiting")) {
-        (Some(done), _) => outcome::tool_from_value(done).map(SavedCall::Done),
-        (None, Some(interaction)) => interaction_from_value(interaction).map(SavedCall::Waiting),
+fn call_from_node(node: Node<'_>) -> Result<SavedCall, Unreadable> {
+    match (node.get("done"), node.get("waiting")) {
+        (Some(done), _) => outcome::tool_from_node(done).map(SavedCall::Done),
+        (None, Some(interaction)) => interaction_from_node(interaction).map(SavedCall::Waiting),
         (None, None) => Err(Unreadable("the state of a call")),
     }
 }
@@ -105,14 +105,14 @@ fn interaction_to_value(interaction: &Interaction) -> Value {
     ])
 }
 
-fn interaction_from_value(value: &Value) -> Result<Interaction, Unreadable> {
+fn interaction_from_node(node: Node<'_>) -> Result<Interaction, Unreadable> {
     Ok(Interaction {
-        id: InteractionId::from_trusted(string(value, "id")?),
-        invocation_id: InvocationId::from_trusted(string(value, "invocationId")?),
-        call_id: CallId::from_trusted(string(value, "callId")?),
-        tool_name: string(value, "toolName")?.to_owned(),
-        kind: InteractionKind::from_wire(string(value, "kind")?),
-        prompt: string(value, "prompt")?.to_owned(),
+        id: InteractionId::from_trusted(string(node, "id")?),
+        invocation_id: InvocationId::from_trusted(string(node, "invocationId")?),
+        call_id: CallId::from_trusted(string(node, "callId")?),
+        tool_name: string(node, "toolName")?.into_owned(),
+        kind: InteractionKind::from_wire(&string(node, "kind")?),
+        prompt: string(node, "prompt")?.into_owned(),
     })
 }
 
@@ -123,10 +123,10 @@ pub(crate) fn answer_to_value(answer: &Answer) -> Value {
     ])
 }
 
-pub(crate) fn answer_from_value(value: &Value) -> Result<Answer, Unreadable> {
+pub(crate) fn answer_from_node(node: Node<'_>) -> Result<Answer, Unreadable> {
     Ok(Answer {
-        interaction_id: InteractionId::from_trusted(string(value, "interactionId")?),
-        said: said_from_value(value.get("said").ok_or(Unreadable("said"))?)?,
+        interaction_id: InteractionId::from_trusted(string(node, "interactionId")?),
+        said: said_from_node(node.get("said").ok_or(Unreadable("said"))?)?,
     })
 }
 
@@ -136,10 +136,10 @@ fn wait_to_value(wait: &Wait) -> Value {
     Value::object(members)
 }
 
-fn wait_from_value(value: &Value) -> Result<Wait, Unreadable> {
+fn wait_from_node(node: Node<'_>) -> Result<Wait, Unreadable> {
     Ok(Wait {
-        interaction: interaction_from_value(value.get("interaction").ok_or(Unreadable("interaction"))?)?,
-        answer: value.get("said").map(said_from_value).transpose()?,
+        interaction: interaction_from_node(node.get("interaction").ok_or(Unreadable("interaction"))?)?,
+        answer: node.get("said").map(said_from_node).transpose()?,
     })
 }
 
@@ -151,26 +151,22 @@ fn said_to_value(said: &Said) -> Value {
     }
 }
 
-fn said_from_value(value: &Value) -> Result<Said, Unreadable> {
-    match value.get("approved").and_then(Value::as_bool) {
+fn said_from_node(node: Node<'_>) -> Result<Said, Unreadable> {
+    match node.get("approved").and_then(Node::as_bool) {
         Some(true) => Ok(Said::Approved),
         Some(false) => Ok(Said::Denied),
-        None => json(value, "value").map(Said::Value),
+        None => json(node, "value").map(Said::Value),
     }
-}
-
-fn items<'a>(value: &'a Value, name: &'static str) -> Result<&'a [Value], Unreadable> {
-    value.get(name).and_then(Value::as_array).ok_or(Unreadable(name))
 }
 
 #[cfg(test)]
 mod tests {
     use nylorun_domain::checkpoint::{Answer, Checkpoint, Interaction, InteractionKind, Said, SavedCall, State, Wait};
     use nylorun_domain::id::{CallId, InteractionId, InvocationId, TurnId};
-    use nylorun_domain::json::{Json, parse};
+    use nylorun_domain::json::{Document, Json};
     use nylorun_domain::tool::ToolOutcome;
 
-    use super::{from_value, pending_to_value, to_value};
+    use super::{from_node, pending_to_value, to_value};
 
     fn interaction(id: &str, kind: InteractionKind) -> Interaction {
         Interaction {
@@ -209,8 +205,9 @@ mod tests {
                 Wait { interaction: interaction("i2", other), answer: None },
             ],
         };
-        let stored = parse(to_value(&checkpoint).to_json().as_str()).unwrap();
-        assert_eq!(from_value(checkpoint.turn_id.clone(), 3, &stored), Ok(checkpoint));
+        let stored = to_value(&checkpoint).to_json();
+        let stored = Document::parse(stored.as_str()).unwrap();
+        assert_eq!(from_node(checkpoint.turn_id.clone(), 3, stored.root()), Ok(checkpoint));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use nylorun_domain::compaction::Compacted;
 use nylorun_domain::effect::EffectOutcome;
 use nylorun_domain::event::{Event, Payload};
 use nylorun_domain::id::{InteractionId, InvocationId, TenantId, TurnId};
-use nylorun_domain::json::{Json, Value, parse};
+use nylorun_domain::json::{Document, Json, Node, Value};
 use nylorun_domain::model::{Candidate, ModelFailure, ToolCall, ToolInput, Usage};
 use nylorun_domain::tool::{ToolOutcome, WorkspaceTool};
 use nylorun_domain::transcript::{Edit, Folding, Input};
@@ -14,7 +14,7 @@ use nylorun_domain::workspace::WorkspaceEvent;
 use crate::checkpoint::pending_to_value;
 use crate::cursor;
 use crate::raw::member;
-use crate::transcript::{entry_from_value, entry_to_value};
+use crate::transcript::{entry_from_node, entry_to_value};
 use crate::writer::Object;
 
 const TRANSCRIPT_UPDATED: &str = "transcript.updated";
@@ -343,26 +343,26 @@ pub fn read_folding(kind: &str, body: &str) -> Result<Option<Folding>, Unreadabl
     // A transcript may have thousands of edits, so of the envelope, which is half of each, no value is made. It is
     // printed by this program, its payload last, and quotation marks inside its strings are escaped: the first places
     // that read so are the envelope's own members.
-    let (envelope, payload) = body.split_once(r#","payload":"#).ok_or_else(|| unreadable("it has no payload"))?;
-    let (_, turn) = envelope.split_once(r#","turnId":"#).ok_or_else(|| unreadable("it names no turn"))?;
+    let (_, rest) = body.split_once(r#","turnId":"#).ok_or_else(|| unreadable("it names no turn"))?;
+    let (turn, payload) = rest.split_once(r#","payload":"#).ok_or_else(|| unreadable("it has no payload"))?;
     let turn = turn.strip_prefix('"').and_then(|turn| turn.split_once('"'));
     let Some(turn) = turn.map(|(turn, _)| TurnId::from_trusted(turn)) else { return Ok(None) };
     if kind != TRANSCRIPT_UPDATED {
         return Ok(Some(Folding::Undo(turn)));
     }
     let payload = payload.strip_suffix('}').ok_or_else(|| unreadable("it does not end"))?;
-    let payload = parse(payload).map_err(|error| unreadable(&error.to_string()))?;
-    Ok(Some(Folding::Edit(turn, read_edit(&payload)?)))
+    let payload = Document::parse(payload).map_err(|error| unreadable(&error.to_string()))?;
+    Ok(Some(Folding::Edit(turn, read_edit(payload.root())?)))
 }
 
-fn read_edit(payload: &Value) -> Result<Edit, UnreadableEvent> {
+fn read_edit(payload: Node<'_>) -> Result<Edit, UnreadableEvent> {
     let count = |name: &str| {
-        let number = payload.get(name).and_then(Value::as_i64).and_then(|number| usize::try_from(number).ok());
+        let number = payload.get(name).and_then(Node::as_i64).and_then(|number| usize::try_from(number).ok());
         number.ok_or_else(|| unreadable("an edit without its counts"))
     };
     let entries =
-        payload.get("entries").and_then(Value::as_array).ok_or_else(|| unreadable("an edit without entries"))?;
-    let entries: Option<Vec<_>> = entries.iter().map(|entry| entry_from_value(entry).ok()).collect();
+        payload.get("entries").and_then(Node::elements).ok_or_else(|| unreadable("an edit without entries"))?;
+    let entries: Option<Vec<_>> = entries.map(|entry| entry_from_node(entry).ok()).collect();
     let entries = entries.ok_or_else(|| unreadable("a transcript entry of an unknown kind"))?;
     Ok(Edit { keep: count("keep")?, entries, length: count("length")? })
 }

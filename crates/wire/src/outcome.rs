@@ -3,12 +3,12 @@
 use nylorun_domain::compaction::{Compacted, Trigger};
 use nylorun_domain::effect::{EffectKind, EffectOutcome};
 use nylorun_domain::id::EffectId;
-use nylorun_domain::json::Value;
+use nylorun_domain::json::{Node, Value};
 use nylorun_domain::model::{ModelFailure, ModelFailureCode, ModelOutcome};
 use nylorun_domain::tool::ToolOutcome;
 
-use crate::candidate::{self, Unreadable, int, json, string, verbatim};
-use crate::transcript::{input_from_value, input_to_value};
+use crate::candidate::{self, Unreadable, elements, int, json, string, verbatim};
+use crate::transcript::{input_from_node, input_to_value};
 
 /// `{kind: "completed", candidate}` or `{kind: "failed", code, message, retryable, usage?, model?}` of a model, with
 /// `summary: true` and `compacted?` when a summary was asked for; [`tool_to_value`]'s form of a tool, or
@@ -37,25 +37,22 @@ pub fn to_value(outcome: &EffectOutcome) -> Value {
 }
 
 /// Reads [`to_value`]'s form of an effect of this kind.
-pub fn from_value(kind: EffectKind, value: &Value) -> Result<EffectOutcome, Unreadable> {
+pub fn from_node(kind: EffectKind, node: Node<'_>) -> Result<EffectOutcome, Unreadable> {
     match kind {
-        EffectKind::Model if value.get("summary").is_some() => Ok(EffectOutcome::Summary {
-            outcome: model_from_value(value)?,
-            compacted: value.get("compacted").map(compacted_from_value).transpose()?,
+        EffectKind::Model if node.get("summary").is_some() => Ok(EffectOutcome::Summary {
+            outcome: model_from_node(node)?,
+            compacted: node.get("compacted").map(compacted_from_node).transpose()?,
         }),
-        EffectKind::Model => model_from_value(value).map(EffectOutcome::Model),
-        EffectKind::Tool if string(value, "kind")? == "asked" => Ok(EffectOutcome::Asked {
-            kind: string(value, "wanted")?.to_owned(),
-            prompt: string(value, "prompt")?.to_owned(),
+        EffectKind::Model => model_from_node(node).map(EffectOutcome::Model),
+        EffectKind::Tool if string(node, "kind")? == "asked" => Ok(EffectOutcome::Asked {
+            kind: string(node, "wanted")?.into_owned(),
+            prompt: string(node, "prompt")?.into_owned(),
         }),
-        EffectKind::Tool => tool_from_value(value).map(EffectOutcome::Tool),
-        EffectKind::Steer => {
-            let inputs = value.get("inputs").and_then(Value::as_array).ok_or(Unreadable("inputs"))?;
-            Ok(EffectOutcome::Steer {
-                model: EffectId::from_trusted(string(value, "model")?),
-                inputs: inputs.iter().map(input_from_value).collect::<Result<_, _>>()?,
-            })
-        }
+        EffectKind::Tool => tool_from_node(node).map(EffectOutcome::Tool),
+        EffectKind::Steer => Ok(EffectOutcome::Steer {
+            model: EffectId::from_trusted(string(node, "model")?),
+            inputs: elements(node, "inputs")?.map(input_from_node).collect::<Result<_, _>>()?,
+        }),
         EffectKind::Delegation | EffectKind::Agent => Err(Unreadable("the effect's kind has no outcome yet")),
     }
 }
@@ -75,10 +72,10 @@ pub fn tool_to_value(outcome: &ToolOutcome) -> Value {
 }
 
 /// Reads [`tool_to_value`]'s form.
-pub fn tool_from_value(value: &Value) -> Result<ToolOutcome, Unreadable> {
-    match string(value, "kind")? {
-        "completed" => Ok(ToolOutcome::Completed { output: json(value, "output")? }),
-        "failed" => Ok(ToolOutcome::failed(string(value, "code")?, string(value, "message")?)),
+pub fn tool_from_node(node: Node<'_>) -> Result<ToolOutcome, Unreadable> {
+    match &*string(node, "kind")? {
+        "completed" => Ok(ToolOutcome::Completed { output: json(node, "output")? }),
+        "failed" => Ok(ToolOutcome::failed(&string(node, "code")?, string(node, "message")?)),
         _ => Err(Unreadable("the kind of an outcome")),
     }
 }
@@ -93,11 +90,11 @@ pub(crate) fn compacted_to_value(compacted: &Compacted) -> Value {
 }
 
 /// Reads [`compacted_to_value`]'s form.
-pub(crate) fn compacted_from_value(value: &Value) -> Result<Compacted, Unreadable> {
+pub(crate) fn compacted_from_node(node: Node<'_>) -> Result<Compacted, Unreadable> {
     Ok(Compacted {
-        trigger: Trigger::from_wire(string(value, "trigger")?).ok_or(Unreadable("trigger"))?,
-        tokens_before: int(value, "tokensBefore")?,
-        tokens_after: int(value, "tokensAfter")?,
+        trigger: Trigger::from_wire(&string(node, "trigger")?).ok_or(Unreadable("trigger"))?,
+        tokens_before: int(node, "tokensBefore")?,
+        tokens_after: int(node, "tokensAfter")?,
     })
 }
 
@@ -122,18 +119,18 @@ fn failure_members(failure: &ModelFailure) -> Vec<(&'static str, Value)> {
     members
 }
 
-fn model_from_value(value: &Value) -> Result<ModelOutcome, Unreadable> {
-    match string(value, "kind")? {
+fn model_from_node(node: Node<'_>) -> Result<ModelOutcome, Unreadable> {
+    match &*string(node, "kind")? {
         "completed" => {
-            let value = value.get("candidate").ok_or(Unreadable("candidate"))?;
-            candidate::from_value(value).map(ModelOutcome::Completed)
+            let candidate = node.get("candidate").ok_or(Unreadable("candidate"))?;
+            candidate::from_node(candidate).map(ModelOutcome::Completed)
         }
         "failed" => Ok(ModelOutcome::Failed(ModelFailure {
-            code: ModelFailureCode::from_wire(string(value, "code")?).ok_or(Unreadable("code"))?,
-            message: string(value, "message")?.to_owned(),
-            retryable: value.get("retryable").and_then(Value::as_bool).ok_or(Unreadable("retryable"))?,
-            usage: value.get("usage").map(candidate::usage_from_value).transpose()?,
-            model: value.get("model").map(candidate::model_from_value).transpose()?,
+            code: ModelFailureCode::from_wire(&string(node, "code")?).ok_or(Unreadable("code"))?,
+            message: string(node, "message")?.into_owned(),
+            retryable: node.get("retryable").and_then(Node::as_bool).ok_or(Unreadable("retryable"))?,
+            usage: node.get("usage").map(candidate::usage_from_node).transpose()?,
+            model: node.get("model").map(candidate::model_from_node).transpose()?,
         })),
         _ => Err(Unreadable("the kind of an outcome")),
     }

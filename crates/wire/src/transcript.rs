@@ -2,12 +2,12 @@
 
 use nylorun_domain::compaction::Compaction;
 use nylorun_domain::id::{CallId, InvocationId};
-use nylorun_domain::json::{Value, utf16_len};
+use nylorun_domain::json::{Node, Value, utf16_len};
 use nylorun_domain::model::ToolResult;
 use nylorun_domain::transcript::{Entry, Input};
 
-use crate::candidate::{self, Unreadable, json, string, text, verbatim};
-use crate::outcome::{self, compacted_from_value, compacted_to_value};
+use crate::candidate::{self, Unreadable, elements, json, string, text, verbatim};
+use crate::outcome::{self, compacted_from_node, compacted_to_value};
 
 /// An entry's length as JSON, in UTF-16 units: what [`Edit::split`](nylorun_domain::transcript::Edit::split) counts.
 pub fn entry_len(entry: &Entry) -> usize {
@@ -39,22 +39,21 @@ pub fn entry_to_value(entry: &Entry) -> Value {
 }
 
 /// Reads [`entry_to_value`]'s form.
-pub fn entry_from_value(value: &Value) -> Result<Entry, Unreadable> {
-    match string(value, "type")? {
-        "input" => input_from_value(value).map(Entry::Input),
+pub fn entry_from_node(node: Node<'_>) -> Result<Entry, Unreadable> {
+    match &*string(node, "type")? {
+        "input" => input_from_node(node).map(Entry::Input),
         "candidate" => Ok(Entry::Candidate {
-            invocation_id: InvocationId::from_trusted(string(value, "invocationId")?),
-            candidate: candidate::from_value(value.get("candidate").ok_or(Unreadable("candidate"))?)?,
+            invocation_id: InvocationId::from_trusted(string(node, "invocationId")?),
+            candidate: candidate::from_node(node.get("candidate").ok_or(Unreadable("candidate"))?)?.into(),
         }),
         "tool-results" => {
-            let results = value.get("results").and_then(Value::as_array).ok_or(Unreadable("results"))?;
-            results.iter().map(result_from_value).collect::<Result<_, _>>().map(Entry::ToolResults)
+            elements(node, "results")?.map(result_from_node).collect::<Result<_, _>>().map(Entry::ToolResults)
         }
         "compaction" => Ok(Entry::Compaction(Compaction {
-            summary: text(value, "summary")?,
-            compacted: compacted_from_value(value.get("compacted").ok_or(Unreadable("compacted"))?)?,
+            summary: text(node, "summary")?,
+            compacted: compacted_from_node(node.get("compacted").ok_or(Unreadable("compacted"))?)?,
         })),
-        "final" => Ok(Entry::Final { output: json(value, "output")? }),
+        "final" => Ok(Entry::Final { output: json(node, "output")? }),
         _ => Err(Unreadable("the type of an entry")),
     }
 }
@@ -78,15 +77,15 @@ fn input_member(input: &Input) -> (&'static str, Value) {
 }
 
 /// Reads [`input_to_value`]'s form.
-pub fn input_from_value(value: &Value) -> Result<Input, Unreadable> {
-    if value.get("content").is_some() {
-        return text(value, "content").map(Input::Content);
+pub fn input_from_node(node: Node<'_>) -> Result<Input, Unreadable> {
+    if node.get("content").is_some() {
+        return text(node, "content").map(Input::Content);
     }
-    if value.get("data").is_some() {
-        return json(value, "data").map(Input::Data);
+    if node.get("data").is_some() {
+        return json(node, "data").map(Input::Data);
     }
-    let parts = value.get("parts").and_then(Value::as_array).ok_or(Unreadable("content, data or parts"))?;
-    parts.iter().map(|part| text(part, "text")).collect::<Result<_, _>>().map(Input::Parts)
+    let parts = elements(node, "parts").map_err(|_| Unreadable("content, data or parts"))?;
+    parts.map(|part| text(part, "text")).collect::<Result<_, _>>().map(Input::Parts)
 }
 
 fn result_to_value(result: &ToolResult) -> Value {
@@ -97,11 +96,11 @@ fn result_to_value(result: &ToolResult) -> Value {
     ])
 }
 
-fn result_from_value(value: &Value) -> Result<ToolResult, Unreadable> {
+fn result_from_node(node: Node<'_>) -> Result<ToolResult, Unreadable> {
     Ok(ToolResult {
-        call_id: CallId::from_trusted(string(value, "callId")?),
-        name: string(value, "name")?.to_owned(),
-        outcome: outcome::tool_from_value(value.get("outcome").ok_or(Unreadable("outcome"))?)?,
+        call_id: CallId::from_trusted(string(node, "callId")?),
+        name: string(node, "name")?.into_owned(),
+        outcome: outcome::tool_from_node(node.get("outcome").ok_or(Unreadable("outcome"))?)?,
     })
 }
 

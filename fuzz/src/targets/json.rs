@@ -2,17 +2,18 @@
 
 use nylorun_domain::effect::EffectKind;
 use nylorun_domain::id::TurnId;
-use nylorun_domain::json::{Json, Value, element_of, member_of, parse};
+use nylorun_domain::json::{Document, Json, Node, Value, element_of, member_of, parse};
 use nylorun_domain::manifest::{AgentManifest, variant_of};
 use nylorun_domain::transcript::{Fold, Folding};
 use nylorun_wire::body::Body;
+use nylorun_wire::candidate::Unreadable;
 use nylorun_wire::checkpoint;
 use nylorun_wire::command::Command;
 use nylorun_wire::event::{read_folding, read_input};
 use nylorun_wire::outcome;
 use nylorun_wire::schema::bodies::{COMMAND, OPEN_SESSION, SAVE_AGENT};
 use nylorun_wire::session::OpenSession;
-use nylorun_wire::transcript::{entry_from_value, entry_len, entry_to_value};
+use nylorun_wire::transcript::{entry_from_node, entry_len, entry_to_value};
 
 pub(super) fn json(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else { return };
@@ -23,6 +24,7 @@ pub(super) fn json(input: &[u8]) {
     };
     assert_eq!(kept.as_str(), text.trim_matches([' ', '\t', '\n', '\r']), "it is kept as it was written");
     assert_eq!(kept.value(), value);
+    assert_agreement(Document::parse(text).expect("it was parsed before").root(), &value);
     let printed = value.to_json();
     assert_eq!(parse(printed.as_str()).as_ref(), Ok(&value));
     let canonical = value.canonical();
@@ -84,35 +86,59 @@ pub(super) fn bodies(input: &[u8]) {
 
 /// What is read from the record is printed and read again as the same.
 pub(super) fn record(input: &[u8]) {
-    let Some(document) = std::str::from_utf8(input).ok().and_then(|text| Json::parse(text).ok()) else { return };
-    let _ = read_input(document.as_str());
-    let value = document.value();
-    let mut entries = value.as_array().unwrap_or_default().to_vec();
-    entries.push(value.clone());
-    let payload = value.get("payload").and_then(|payload| payload.get("entries")).and_then(Value::as_array);
-    entries.extend(payload.unwrap_or_default().iter().cloned());
-    for entry in entries.iter().filter_map(|entry| entry_from_value(entry).ok()) {
-        let printed = entry_to_value(&entry);
-        assert_eq!(entry_len(&entry), printed.to_json().as_str().encode_utf16().count());
-        assert_eq!(entry_from_value(&printed).as_ref(), Ok(&entry));
+    let Ok(text) = std::str::from_utf8(input) else { return };
+    let Ok(document) = Document::parse(text) else { return };
+    let root = document.root();
+    let _ = read_input(text);
+    let mut entries = vec![root];
+    entries.extend(root.elements().into_iter().flatten());
+    let payload = root.get("payload").and_then(|payload| payload.get("entries")).and_then(Node::elements);
+    entries.extend(payload.into_iter().flatten());
+    for entry in entries.into_iter().filter_map(|entry| entry_from_node(entry).ok()) {
+        let printed = entry_to_value(&entry).to_json();
+        assert_eq!(entry_len(&entry), printed.as_str().encode_utf16().count());
+        assert_eq!(reread(&printed, entry_from_node), Ok(entry));
     }
     let turn = || TurnId::from_trusted("t");
-    if let Ok(read) = checkpoint::from_value(turn(), 1, &value) {
-        assert_eq!(checkpoint::from_value(turn(), 1, &checkpoint::to_value(&read)).as_ref(), Ok(&read));
+    if let Ok(read) = checkpoint::from_node(turn(), 1, root) {
+        let printed = checkpoint::to_value(&read).to_json();
+        assert_eq!(reread(&printed, |node| checkpoint::from_node(turn(), 1, node)), Ok(read));
     }
     for kind in [EffectKind::Model, EffectKind::Tool, EffectKind::Steer] {
-        if let Ok(read) = outcome::from_value(kind, &value) {
-            assert_eq!(outcome::from_value(kind, &outcome::to_value(&read)).as_ref(), Ok(&read));
+        if let Ok(read) = outcome::from_node(kind, root) {
+            let printed = outcome::to_value(&read).to_json();
+            assert_eq!(reread(&printed, |node| outcome::from_node(kind, node)), Ok(read));
         }
     }
-    let _ = read_folding("turn.failed", document.as_str());
-    if let Ok(Some(Folding::Edit(turn, edit))) = read_folding("transcript.updated", document.as_str()) {
+    let _ = read_folding("turn.failed", text);
+    if let Ok(Some(Folding::Edit(turn, edit))) = read_folding("transcript.updated", text) {
         let entries = edit.entries.len();
         let fits = edit.keep == 0 && edit.length == entries;
         let mut fold = Fold::default();
         assert_eq!(fold.take(Folding::Edit(turn.clone(), edit)).is_ok(), fits);
-        assert_eq!(fold.clone().into_entries().len(), if fits { entries } else { 0 });
+        assert_eq!(fold.clone().into_lines().len(), if fits { entries } else { 0 });
         assert_eq!(fold.take(Folding::Undo(turn)), Ok(()));
-        assert!(fold.into_entries().is_empty(), "the turn is undone");
+        assert!(fold.into_lines().is_empty(), "the turn is undone");
+    }
+}
+
+fn reread<T>(printed: &Json, read: impl Fn(Node<'_>) -> Result<T, Unreadable>) -> Result<T, Unreadable> {
+    read(Document::parse(printed.as_str()).expect("what is printed is JSON").root())
+}
+
+/// A document read in its place says the same as its value.
+fn assert_agreement(node: Node<'_>, value: &Value) {
+    assert_eq!(node.to_value(), *value);
+    assert_eq!((node.as_text().as_ref(), node.as_bool()), (value.as_text(), value.as_bool()));
+    assert_eq!(node.as_str().as_deref(), value.as_str());
+    assert!(value.as_i64().is_none_or(|number| node.as_i64() == Some(number)), "{}", node.as_written());
+    assert_eq!(node.elements().is_some(), value.as_array().is_some());
+    for (node, value) in node.elements().into_iter().flatten().zip(value.as_array().unwrap_or_default()) {
+        assert_agreement(node, value);
+    }
+    for (name, value) in value.as_object().unwrap_or_default() {
+        if let Some(name) = name.as_str() {
+            assert_agreement(node.get(name).expect("the member is there"), value);
+        }
     }
 }

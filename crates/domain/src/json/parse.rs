@@ -1,8 +1,7 @@
-//! The parser: RFC 8259, with lone surrogates allowed in escapes, the last of equal names winning, and bounded depth.
+//! The parser: RFC 8259, with lone surrogates allowed in escapes, and bounded depth. It says where the parts of a
+//! document stand; what they hold is made when somebody asks (`document.rs`).
 
-use std::collections::HashMap;
-
-use super::{Number, Text, Value};
+use super::{Document, Text, Value};
 
 /// How deep arrays and objects may nest.
 pub const MAX_DEPTH: usize = 128;
@@ -29,37 +28,92 @@ const ENVELOPE_DEPTH: usize = 16;
 
 /// Parses one JSON document; white space around it is allowed.
 pub fn parse(text: &str) -> Result<Value, JsonError> {
-    parse_within(text, MAX_DEPTH)
+    Ok(Document::parse(text)?.root().to_value())
 }
 
 /// Parses a document that carries others, each of which may nest [`MAX_DEPTH`] levels deep.
 pub fn parse_envelope(text: &str) -> Result<Value, JsonError> {
-    parse_within(text, MAX_DEPTH + ENVELOPE_DEPTH)
+    Ok(Document::parse_envelope(text)?.root().to_value())
 }
 
-fn parse_within(text: &str, max_depth: usize) -> Result<Value, JsonError> {
-    let mut parser = Parser { text, at: 0, max_depth };
+/// What stands at a place of a document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Null,
+    True,
+    False,
+    Number,
+    /// A string without escapes: its text stands between its quotation marks.
+    Plain,
+    /// A string with escapes.
+    Escaped,
+    Array,
+    Object,
+}
+
+/// A value of a document, and where its text stands. An array's elements follow it; an object's members do, each name
+/// before its value.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Part {
+    pub(super) kind: Kind,
+    pub(super) start: u32,
+    pub(super) end: u32,
+    /// The part that follows this one and all that is in it.
+    pub(super) next: u32,
+}
+
+/// A place in a text of less than 4 GiB, in which [`parts`] makes sure to be. A document has many parts: they are small.
+fn place(at: usize) -> u32 {
+    at as u32
+}
+
+/// The parts of one document, in the order of their beginnings.
+pub(super) fn parts(text: &str, depth: Depth) -> Result<Vec<Part>, JsonError> {
+    let mut parser = Parser::new(text, depth);
+    if u32::try_from(text.len()).is_err() {
+        return Err(parser.error("longer than 4 GiB"));
+    }
+    // Most parts have six characters or more; a document that is one long text gets no more than it may need.
+    parser.parts.reserve((text.len() / 6).clamp(1, 1024));
     parser.skip_space();
-    let value = parser.value(0)?;
+    parser.value(0)?;
     parser.skip_space();
     if parser.at < text.len() {
         return Err(parser.error("unexpected text after the value"));
     }
-    Ok(value)
+    Ok(parser.parts)
+}
+
+/// How deep a document may nest.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Depth {
+    /// [`MAX_DEPTH`]
+    Content,
+    /// Some levels more.
+    Envelope,
 }
 
 /// The text of a JSON string literal.
 pub(super) fn unquote(literal: &str) -> Option<Text> {
-    literal.starts_with('"').then(|| Parser { text: literal, at: 0, max_depth: MAX_DEPTH }.string().ok()).flatten()
+    literal.starts_with('"').then(|| Parser::new(literal, Depth::Content).string().ok()).flatten()
 }
 
 struct Parser<'a> {
     text: &'a str,
     at: usize,
     max_depth: usize,
+    parts: Vec<Part>,
 }
 
 impl<'a> Parser<'a> {
+    fn new(text: &'a str, depth: Depth) -> Self {
+        let max_depth = match depth {
+            Depth::Content => MAX_DEPTH,
+            Depth::Envelope => MAX_DEPTH + ENVELOPE_DEPTH,
+        };
+        Self { text, at: 0, max_depth, parts: Vec::new() }
+    }
+
     fn error(&self, problem: &'static str) -> JsonError {
         JsonError { problem, offset: self.at }
     }
@@ -82,89 +136,118 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    fn value(&mut self, depth: usize) -> Result<Value, JsonError> {
+    fn value(&mut self, depth: usize) -> Result<(), JsonError> {
         match self.peek() {
             Some(b'{') => self.object(depth + 1),
             Some(b'[') => self.array(depth + 1),
-            Some(b'"') => Ok(Value::String(self.string()?)),
-            Some(b't') => self.word("true", Value::Bool(true)),
-            Some(b'f') => self.word("false", Value::Bool(false)),
-            Some(b'n') => self.word("null", Value::Null),
+            Some(b'"') => self.literal(),
+            Some(b't') => self.word("true", Kind::True),
+            Some(b'f') => self.word("false", Kind::False),
+            Some(b'n') => self.word("null", Kind::Null),
             Some(b'-' | b'0'..=b'9') => self.number(),
             Some(_) => Err(self.error("unexpected character")),
             None => Err(self.error("unexpected end")),
         }
     }
 
-    fn word(&mut self, word: &str, value: Value) -> Result<Value, JsonError> {
+    /// Notes a part without others in it that began at `start` and ends here.
+    fn note(&mut self, kind: Kind, start: usize) {
+        let next = place(self.parts.len() + 1);
+        self.parts.push(Part { kind, start: place(start), end: place(self.at), next });
+    }
+
+    fn word(&mut self, word: &str, kind: Kind) -> Result<(), JsonError> {
         if !self.text[self.at..].starts_with(word) {
             return Err(self.error("unexpected character"));
         }
+        let start = self.at;
         self.at += word.len();
-        Ok(value)
+        self.note(kind, start);
+        Ok(())
     }
 
-    fn enter(&self, depth: usize) -> Result<(), JsonError> {
-        if depth > self.max_depth { Err(self.error("nested deeper than 128 levels")) } else { Ok(()) }
+    fn array(&mut self, depth: usize) -> Result<(), JsonError> {
+        let part = self.open(Kind::Array, depth)?;
+        self.elements(depth)?;
+        self.close(part);
+        Ok(())
     }
 
-    fn array(&mut self, depth: usize) -> Result<Value, JsonError> {
-        self.enter(depth)?;
+    fn object(&mut self, depth: usize) -> Result<(), JsonError> {
+        let part = self.open(Kind::Object, depth)?;
+        self.members(depth)?;
+        self.close(part);
+        Ok(())
+    }
+
+    /// Notes an array or an object and moves over its bracket. Where it ends is noted by [`Parser::close`].
+    fn open(&mut self, kind: Kind, depth: usize) -> Result<usize, JsonError> {
+        if depth > self.max_depth {
+            return Err(self.error("nested deeper than 128 levels"));
+        }
+        let part = self.parts.len();
+        self.note(kind, self.at);
         self.at += 1;
-        let mut items = Vec::new();
+        Ok(part)
+    }
+
+    fn close(&mut self, part: usize) {
+        let next = place(self.parts.len());
+        if let Some(part) = self.parts.get_mut(part) {
+            (part.end, part.next) = (place(self.at), next);
+        }
+    }
+
+    fn elements(&mut self, depth: usize) -> Result<(), JsonError> {
         self.skip_space();
         if self.peek() == Some(b']') {
             self.at += 1;
-            return Ok(Value::Array(items));
+            return Ok(());
         }
         loop {
             self.skip_space();
-            items.push(self.value(depth)?);
+            self.value(depth)?;
             self.skip_space();
             match self.peek() {
                 Some(b',') => self.at += 1,
                 Some(b']') => {
                     self.at += 1;
-                    return Ok(Value::Array(items));
+                    return Ok(());
                 }
                 Some(_) | None => return Err(self.error("expected ',' or ']'")),
             }
         }
     }
 
-    fn object(&mut self, depth: usize) -> Result<Value, JsonError> {
-        self.enter(depth)?;
-        self.at += 1;
-        let mut members = Members::default();
+    fn members(&mut self, depth: usize) -> Result<(), JsonError> {
         self.skip_space();
         if self.peek() == Some(b'}') {
             self.at += 1;
-            return Ok(Value::Object(Vec::new()));
+            return Ok(());
         }
         loop {
             self.skip_space();
             if self.peek() != Some(b'"') {
                 return Err(self.error("expected a name"));
             }
-            let name = self.string()?;
+            self.literal()?;
             self.skip_space();
             self.expect(b':', "expected ':'")?;
             self.skip_space();
-            let value = self.value(depth)?;
-            members.put(name, value);
+            self.value(depth)?;
             self.skip_space();
             match self.peek() {
                 Some(b',') => self.at += 1,
                 Some(b'}') => {
                     self.at += 1;
-                    return Ok(Value::Object(members.list));
+                    return Ok(());
                 }
                 Some(_) | None => return Err(self.error("expected ',' or '}'")),
             }
         }
     }
 
-    fn number(&mut self) -> Result<Value, JsonError> {
+    fn number(&mut self) -> Result<(), JsonError> {
         let start = self.at;
         if self.peek() == Some(b'-') {
             self.at += 1;
@@ -185,7 +268,8 @@ impl<'a> Parser<'a> {
             }
             self.at_least_one_digit()?;
         }
-        Ok(Value::Number(Number::from_raw(&self.text[start..self.at])))
+        self.note(Kind::Number, start);
+        Ok(())
     }
 
     fn at_least_one_digit(&mut self) -> Result<(), JsonError> {
@@ -200,6 +284,20 @@ impl<'a> Parser<'a> {
         while matches!(self.peek(), Some(b'0'..=b'9')) {
             self.at += 1;
         }
+    }
+
+    /// A string, whose text is made later.
+    fn literal(&mut self) -> Result<(), JsonError> {
+        let start = self.at;
+        let mut kind = Kind::Plain;
+        self.at += 1;
+        while self.plain_run()? != b'"' {
+            kind = Kind::Escaped;
+            self.escape()?;
+        }
+        self.at += 1;
+        self.note(kind, start);
+        Ok(())
     }
 
     fn string(&mut self) -> Result<Text, JsonError> {
@@ -305,39 +403,5 @@ impl<'a> Parser<'a> {
         let unit = u16::from_str_radix(digits, 16).map_err(|_| self.error("expected four hexadecimal digits"))?;
         self.at += 4;
         Ok(unit)
-    }
-}
-
-/// Object members while they are read: the last of equal names wins, in the place of the first.
-#[derive(Default)]
-struct Members {
-    list: Vec<(Text, Value)>,
-    /// Positions by name, kept once the object is large enough for a scan to cost more.
-    index: HashMap<Text, usize>,
-}
-
-impl Members {
-    const SCAN_UP_TO: usize = 16;
-
-    fn put(&mut self, name: Text, value: Value) {
-        match self.position(&name) {
-            Some(at) => self.list[at].1 = value,
-            None => {
-                if self.list.len() >= Self::SCAN_UP_TO {
-                    self.index.insert(name.clone(), self.list.len());
-                }
-                self.list.push((name, value));
-            }
-        }
-    }
-
-    fn position(&mut self, name: &Text) -> Option<usize> {
-        if self.list.len() < Self::SCAN_UP_TO {
-            return self.list.iter().position(|(key, _)| key == name);
-        }
-        if self.index.is_empty() {
-            self.index = self.list.iter().enumerate().map(|(at, (key, _))| (key.clone(), at)).collect();
-        }
-        self.index.get(name).copied()
     }
 }

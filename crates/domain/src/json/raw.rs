@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::{JsonError, Value, canonical, parse, value::quoted};
+use super::{Document, JsonError, Value, canonical, parse, value::quoted};
 
 /// One JSON document, kept byte for byte as its author wrote it (white space around it is not kept).
 ///
@@ -15,7 +15,7 @@ impl Json {
     /// Validates `text`: one JSON value, at most [`MAX_DEPTH`](super::MAX_DEPTH) levels deep.
     pub fn parse(text: &str) -> Result<Self, JsonError> {
         // Untrimmed, so that an error's place is one in the text that was given.
-        parse(text)?;
+        Document::parse(text)?;
         Ok(Self(text.trim_matches([' ', '\t', '\n', '\r']).into()))
     }
 

@@ -51,6 +51,14 @@ impl Text {
         }
     }
 
+    /// The text as UTF-8, or `None` when it holds a lone surrogate.
+    pub fn into_string(self) -> Option<String> {
+        match self.0 {
+            Repr::Utf8(text) => Some(text),
+            Repr::Utf16(_) => None,
+        }
+    }
+
     /// The text with each lone surrogate replaced by U+FFFD: what a provider, a shell or a terminal gets.
     pub fn lossy(&self) -> Cow<'_, str> {
         match &self.0 {
@@ -88,7 +96,7 @@ impl Text {
     /// Appends the text as a JSON string literal, escaped exactly as `JSON.stringify` does.
     pub fn write_json(&self, out: &mut String) {
         match &self.0 {
-            Repr::Utf8(text) => write_json_string(text, out),
+            Repr::Utf8(text) => write_quoted(text, out),
             Repr::Utf16(units) => {
                 out.push('"');
                 for unit in char::decode_utf16(units.iter().copied()) {
@@ -152,7 +160,7 @@ pub fn utf16_prefix(text: &str, units: usize) -> &str {
 }
 
 /// Appends `text` as a JSON string literal.
-pub(super) fn write_json_string(text: &str, out: &mut String) {
+pub fn write_quoted(text: &str, out: &mut String) {
     out.push('"');
     let mut plain_from = 0;
     for (at, byte) in text.bytes().enumerate() {

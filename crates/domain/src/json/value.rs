@@ -1,6 +1,6 @@
 //! A parsed JSON document.
 
-use super::{Json, Text, text::write_json_string};
+use super::{Json, Text, text::write_quoted};
 
 /// A JSON value. Object members keep the order in which their names first stood; a name stands once.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -195,7 +195,7 @@ impl From<Vec<Value>> for Value {
 /// A JSON string literal of `text`.
 pub fn quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
-    write_json_string(text, &mut out);
+    write_quoted(text, &mut out);
     out
 }
 

@@ -18,7 +18,8 @@ fn sized(parts: Vec<OutputPart>, total: i64) -> Candidate {
 }
 
 fn said(invocation: &str, candidate: Candidate) -> Entry {
-    Entry::Candidate { invocation_id: nylorun_domain::id::InvocationId::from_trusted(invocation), candidate }
+    let invocation_id = nylorun_domain::id::InvocationId::from_trusted(invocation);
+    Entry::Candidate { invocation_id, candidate: candidate.into() }
 }
 
 fn asked(text: &str) -> Entry {

@@ -35,7 +35,7 @@ fn a_text_ends_the_turn() {
         Entry::Input(Input::Content("Hello".into())),
         Entry::Candidate {
             invocation_id: effect.invocation_id,
-            candidate: candidate(vec![text("Good "), text("day")]),
+            candidate: candidate(vec![text("Good "), text("day")]).into(),
         },
         Entry::Final { output: output.clone() },
     ];
@@ -83,7 +83,7 @@ fn parallel_results_stand_in_the_models_order() {
     };
     let shown = [
         PromptItem::User(vec!["Hello".into()]),
-        PromptItem::Assistant(candidate(calls)),
+        PromptItem::Assistant(candidate(calls).into()),
         PromptItem::ToolResults(vec![result("a", "bash", "1"), result("b", "read", "2"), result("c", "remote", "3")]),
     ];
     assert_eq!(items(&next), shown);
@@ -111,7 +111,7 @@ fn calls_that_cannot_be_carried_out_are_refused_in_words() {
 fn call_ids_are_unique_in_the_session() {
     let history = vec![Entry::Candidate {
         invocation_id: InvocationId::from_trusted("old"),
-        candidate: candidate(vec![call("used", "bash", "{}")]),
+        candidate: candidate(vec![call("used", "bash", "{}")]).into(),
     }];
     let mut run = Run::new(start("t", history));
     let model = only(&mut run);

@@ -36,17 +36,17 @@ async fn follows_its_script_one_step_a_call() {
     let ids: Vec<_> = first.tool_calls().map(|call| call.call_id.as_str().to_owned()).collect();
     assert_eq!(ids, ["call_9036a6fb086f13cc_0", "call_9036a6fb086f13cc_1"]);
 
-    let items = vec![user(SCRIPT), PromptItem::Assistant(first.clone()), PromptItem::ToolResults(Vec::new())];
+    let items = vec![user(SCRIPT), PromptItem::Assistant(first.clone().into()), PromptItem::ToolResults(Vec::new())];
     let second = ask(items.clone()).await;
     assert_eq!((second.text(), second.finish), (Text::from(r#"{"n":1}"#), FinishReason::Stop));
 
     let mut items = items;
-    items.push(PromptItem::Assistant(second));
+    items.push(PromptItem::Assistant(second.into()));
     let outcome = Fixture.call(&call(prompt(items.clone())), Deltas::new(), Abort::never()).await;
     let Some(ModelOutcome::Failed(failure)) = outcome else { panic!("{outcome:?}") };
     assert_eq!((failure.code, failure.retryable), (ModelFailureCode::Overloaded, true));
 
-    items.push(PromptItem::Assistant(first));
+    items.push(PromptItem::Assistant(first.into()));
     assert_eq!(ask(items).await.text(), Text::from(DONE));
 }
 

@@ -163,7 +163,8 @@ pub(crate) fn model(provider: &str, model: &str) -> ModelRef {
 }
 
 pub(crate) fn assistant(model: ModelRef, parts: Vec<OutputPart>) -> PromptItem {
-    PromptItem::Assistant(Candidate { parts, finish: FinishReason::Stop, usage: None, size: None, model, window: None })
+    let candidate = Candidate { parts, finish: FinishReason::Stop, usage: None, size: None, model, window: None };
+    PromptItem::Assistant(candidate.into())
 }
 
 /// Reasoning with what its provider wants back.

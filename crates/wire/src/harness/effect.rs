@@ -1,9 +1,11 @@
 //! Effects as the journal is asked for them (engine a.3, a.4, a.5).
 
+use std::borrow::Cow;
+
 use nylorun_domain::effect::{EffectKind, Intent, IntentRequest, ToolRefusal, ToolRequest, ToolScope, ToolTarget};
 use nylorun_domain::hash::sha256_hex;
 use nylorun_domain::id::{AgentId, CallId, EffectId, InvocationId, SessionId, TurnId};
-use nylorun_domain::json::{Json, Value, member_of, parse_envelope};
+use nylorun_domain::json::{Json, Node, Value, member_of, parse_envelope};
 
 use super::shape::{JsonObject, Malformed, Shape, document, read_word, shapes};
 
@@ -139,29 +141,30 @@ impl EffectIntent {
         target: impl FnOnce(&str) -> ToolTarget,
     ) -> Result<Intent, Malformed> {
         let context = document(self.context.0.as_str())?;
+        let context = context.root();
         let request = match self.kind {
             EffectKind::Model if context.get("compaction").is_some() => IntentRequest::Summary,
             EffectKind::Model => IntentRequest::Model,
-            EffectKind::Tool => IntentRequest::Tool(self.tool(&context, target)?),
+            EffectKind::Tool => IntentRequest::Tool(self.tool(context, target)?),
             EffectKind::Delegation | EffectKind::Agent | EffectKind::Steer => {
                 return Err(Malformed::new(format!("may not be {:?} yet", self.kind.as_str())).within("kind"));
             }
         };
         Ok(Intent {
             id: self.effect_id.clone(),
-            invocation_id: InvocationId::from_trusted(text(&context, "invocationId")?),
+            invocation_id: InvocationId::from_trusted(text(context, "invocationId")?),
             request,
             request_hash: request_hash.as_str().to_owned(),
         })
     }
 
-    fn tool(&self, context: &Value, target: impl FnOnce(&str) -> ToolTarget) -> Result<ToolRequest, Malformed> {
+    fn tool(&self, context: Node<'_>, target: impl FnOnce(&str) -> ToolTarget) -> Result<ToolRequest, Malformed> {
         let missing = |name: &str| Malformed::new("is missing for a tool").within(name);
         let tool_name = self.tool_name.clone().ok_or_else(|| missing("toolName"))?;
         let step = text(context, "stepId")?.rsplit(':').next().and_then(|step| step.parse().ok());
-        let target = match context.get("refused").and_then(Value::as_str) {
+        let target = match context.get("refused").and_then(Node::as_str) {
             None => target(&tool_name),
-            Some(word) => ToolRefusal::from_wire(word)
+            Some(word) => ToolRefusal::from_wire(&word)
                 .ok_or_else(|| Malformed::new(format!("may not be {word:?}")).within("context.refused"))?
                 .into(),
         };
@@ -182,9 +185,9 @@ fn model_context(invocation_id: &InvocationId, more: Option<(&'static str, Value
     Value::object(own.into_iter().chain(more))
 }
 
-fn text<'v>(context: &'v Value, name: &'static str) -> Result<&'v str, Malformed> {
+fn text<'d>(context: Node<'d>, name: &'static str) -> Result<Cow<'d, str>, Malformed> {
     let missing = || Malformed::new("is missing").within(name).within("context");
-    context.get(name).and_then(Value::as_str).ok_or_else(missing)
+    context.get(name).and_then(Node::as_str).ok_or_else(missing)
 }
 
 impl Shape for EffectKind {

@@ -1,6 +1,6 @@
 //! Frames: one JSON object a message (engine a.1).
 
-use nylorun_domain::json::{Json, parse_envelope};
+use nylorun_domain::json::{Document, Json};
 
 use super::shape::{Fields, Malformed, Member as _, Shape, shapes, words};
 use crate::writer::Object;
@@ -145,7 +145,7 @@ impl Frame {
     pub fn decode(text: &str) -> Result<Self, BadFrame> {
         let text = text.trim_matches([' ', '\t', '\n', '\r']);
         let other = |error: Malformed| BadFrame::Other(error);
-        parse_envelope(text).map_err(|error| other(Malformed::new(format!("is no JSON: {error}"))))?;
+        Document::parse_envelope(text).map_err(|error| other(Malformed::new(format!("is no JSON: {error}"))))?;
         let mut fields = Fields::of(text).map_err(other)?;
         match fields.get::<String>("t").map_err(other)?.as_str() {
             "req" => {

@@ -31,7 +31,7 @@ impl Shape for Gave {
         let kind: EffectKind = fields.get("effect")?;
         let outcome: JsonObject = fields.get("outcome")?;
         fields.end()?;
-        let outcome = outcome::from_value(kind, &document(outcome.0.as_str())?);
+        let outcome = outcome::from_node(kind, document(outcome.0.as_str())?.root());
         outcome.map(Self).map_err(|error| Malformed::new(error.to_string()).within("outcome"))
     }
 }

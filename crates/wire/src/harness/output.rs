@@ -8,10 +8,10 @@ use nylorun_domain::transcript::Edit;
 
 use super::method::OutputMethod;
 use super::shape::{Malformed, shapes, valued, words};
-use crate::checkpoint::{pending_from_value, pending_to_value};
+use crate::checkpoint::{pending_from_node, pending_to_value};
 
 valued! {
-    Interaction: pending_to_value, pending_from_value;
+    Interaction: pending_to_value, pending_from_node;
 }
 
 shapes! {

@@ -1,9 +1,10 @@
 //! How the shapes of the Harness API are printed and read: closed objects, content kept as its author wrote it.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use nylorun_domain::id::{AgentId, EffectId, SessionId, TenantId, TurnId};
-use nylorun_domain::json::{Json, Text, Value, elements_of, members_of, parse_envelope};
+use nylorun_domain::json::{Document, Json, Text, Value, elements_of, members_of};
 
 use crate::writer::Object;
 
@@ -62,7 +63,7 @@ pub fn encode(shape: &impl Shape) -> Json {
 /// # Errors
 /// It has another form.
 pub fn decode<S: Shape>(document: &Json) -> Result<S, Malformed> {
-    parse_envelope(document.as_str()).map_err(|error| Malformed::new(format!("is no JSON: {error}")))?;
+    Document::parse_envelope(document.as_str()).map_err(|error| Malformed::new(format!("is no JSON: {error}")))?;
     S::read(document.as_str())
 }
 
@@ -193,18 +194,14 @@ pub(super) fn read_word<T>(text: &str, from_wire: impl Fn(&str) -> Option<T>) ->
     from_wire(&word).ok_or_else(|| Malformed::new(format!("may not be {word:?}")))
 }
 
-fn value(text: &str) -> Result<Value, Malformed> {
-    parse_envelope(text).map_err(|error| Malformed::new(error.to_string()))
-}
-
 impl Shape for String {
     fn write(&self, out: &mut String) {
         Value::from(self.as_str()).write(out);
     }
 
     fn read(text: &str) -> Result<Self, Malformed> {
-        let value = value(text)?;
-        value.as_str().map(str::to_owned).ok_or_else(|| Malformed::new("must be a text without lone surrogates"))
+        let text = document(text)?.root().as_str().map(Cow::into_owned);
+        text.ok_or_else(|| Malformed::new("must be a text without lone surrogates"))
     }
 }
 
@@ -263,7 +260,7 @@ impl Shape for JsonObject {
             return Err(Malformed::new("must be an object"));
         }
         // It may carry content, which nests as deep as content may.
-        value(text).map(|_| Self(Json::from_trusted(text)))
+        document(text).map(|_| Self(Json::from_trusted(text)))
     }
 }
 
@@ -378,7 +375,7 @@ macro_rules! valued {
             }
 
             fn read(text: &str) -> Result<Self, $crate::harness::shape::Malformed> {
-                $read(&$crate::harness::shape::document(text)?)
+                $read($crate::harness::shape::document(text)?.root())
                     .map_err(|error| $crate::harness::shape::Malformed::new(error.to_string()))
             }
         }
@@ -386,7 +383,7 @@ macro_rules! valued {
 }
 pub(super) use valued;
 
-/// A document that is read as a value.
-pub(super) fn document(text: &str) -> Result<Value, Malformed> {
-    value(text)
+/// A document that is read in its place.
+pub(super) fn document(text: &str) -> Result<Document<'_>, Malformed> {
+    Document::parse_envelope(text).map_err(|error| Malformed::new(error.to_string()))
 }

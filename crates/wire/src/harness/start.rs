@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 use nylorun_domain::check::check;
 use nylorun_domain::checkpoint::{Answer, State};
 use nylorun_domain::id::{AgentId, SessionId, TurnId};
-use nylorun_domain::json::Value;
+use nylorun_domain::json::Node;
 use nylorun_domain::manifest::{AgentManifest, read_sandbox, sandbox_json};
 use nylorun_domain::segment::{RecordedOutcome, SegmentInput, YieldAfter};
 use nylorun_domain::transcript::Input;
 use nylorun_domain::workspace::WorkspaceSpec;
 
 use super::shape::{Fields, JsonObject, Malformed, Member as _, Shape, shapes, valued, words};
-use crate::checkpoint::{answer_from_value, answer_to_value, state_from_value, state_to_value};
-use crate::transcript::{input_from_value, input_to_value};
+use crate::checkpoint::{answer_from_node, answer_to_value, state_from_node, state_to_value};
+use crate::transcript::{input_from_node, input_to_value};
 use crate::writer::Object;
 
 /// The version of [`Checkpoint`].
@@ -208,14 +208,14 @@ fn read_beginning(text: &str) -> Result<BeginsWith, Malformed> {
 }
 
 valued! {
-    State: state_to_value, state_from_value;
-    Answer: answer_to_value, answer_from_value;
-    Input: input_to_value, input_from_value;
+    State: state_to_value, state_from_node;
+    Answer: answer_to_value, answer_from_node;
+    Input: input_to_value, input_from_node;
     WorkspaceSpec: sandbox_json, read_spec;
 }
 
-fn read_spec(value: &Value) -> Result<WorkspaceSpec, String> {
-    check(value, read_sandbox).map_err(|problems| problems.to_json_text())
+fn read_spec(node: Node<'_>) -> Result<WorkspaceSpec, String> {
+    check(&node.to_value(), read_sandbox).map_err(|problems| problems.to_json_text())
 }
 
 /// A manifest of a [`TurnStart`], read as the session's copy that it is.

@@ -3,10 +3,10 @@
 use nylorun_domain::transcript::{Edit, Entry};
 
 use super::shape::{Malformed, Shape, shapes, valued};
-use crate::transcript::{entry_from_value, entry_to_value};
+use crate::transcript::{entry_from_node, entry_to_value};
 
 valued! {
-    Entry: entry_to_value, entry_from_value;
+    Entry: entry_to_value, entry_from_node;
 }
 
 shapes! {

@@ -7,7 +7,7 @@ use nylorun_domain::tool::{ToolOutcome, WorkspaceTool};
 use nylorun_domain::workspace::{WorkspaceKey, WorkspaceRecord, WorkspaceSpec, WorkspaceState};
 
 use super::shape::{Fields, JsonObject, Malformed, Member as _, Nullable, Set, Shape, shapes, valued};
-use crate::outcome::{tool_from_value, tool_to_value};
+use crate::outcome::{tool_from_node, tool_to_value};
 use crate::writer::Object;
 
 shapes! {
@@ -208,7 +208,7 @@ impl Shape for WorkspaceReading {
 }
 
 valued! {
-    ToolOutcome: tool_to_value, tool_from_value;
+    ToolOutcome: tool_to_value, tool_from_node;
 }
 
 /// The answer to `workspace.read`, `workspace.write` and `workspace.exec`.

@@ -164,7 +164,7 @@ pub(super) fn entry() -> impl Strategy<Value = Entry> {
     prop_oneof![
         input().prop_map(Entry::Input),
         (invocation(), candidate())
-            .prop_map(|(invocation_id, candidate)| Entry::Candidate { invocation_id, candidate }),
+            .prop_map(|(invocation_id, candidate)| Entry::Candidate { invocation_id, candidate: candidate.into() }),
         vec(result, 0..3).prop_map(Entry::ToolResults),
         (text(), compacted()).prop_map(|(summary, compacted)| Entry::Compaction(Compaction { summary, compacted })),
         content().prop_map(|output| Entry::Final { output }),
