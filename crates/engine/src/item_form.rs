@@ -144,7 +144,10 @@ mod tests {
             window: None,
         };
         for (item, form) in [
-            (PromptItem::User(vec![UserPart::Text("hi\"".into()), UserPart::Text(lone)]), r#"{"user":["hi\"","\ud800"]}"#),
+            (
+                PromptItem::User(vec![UserPart::Text("hi\"".into()), UserPart::Text(lone)]),
+                r#"{"user":["hi\"","\ud800"]}"#,
+            ),
             (PromptItem::User(Vec::new()), r#"{"user":[]}"#),
             (
                 PromptItem::Assistant(candidate.into()),

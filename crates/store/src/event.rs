@@ -23,7 +23,7 @@ const TRANSCRIPT: &str = "SELECT seq, type, body FROM events WHERE session_id = 
      AND type IN ('transcript.updated', 'turn.cancelled', 'turn.failed') ORDER BY seq LIMIT $3";
 
 /// Edits that are fetched at once: few enough that most of a long record is fetched while what came before is read.
-const TRANSCRIPT_PAGE: i64 = 256;
+const TRANSCRIPT_PAGE: i64 = 128;
 /// How much of the record is read without a pause, in bytes: about half a millisecond.
 const UNBROKEN_BYTES: usize = 256 * 1024;
 

@@ -43,8 +43,13 @@ pub fn from_node(node: Node<'_>) -> Result<Candidate, Unreadable> {
     let window = node
         .get("window")
         .map(|window| Ok(Window { context: int(window, "context")?, output: int(window, "output")? }));
+    // A transcript holds thousands of these lists, most of one part: they get no room for more.
+    let mut parts = Vec::with_capacity(elements(node, "parts")?.count());
+    for part in elements(node, "parts")? {
+        parts.push(part_from_node(part)?);
+    }
     Ok(Candidate {
-        parts: elements(node, "parts")?.map(part_from_node).collect::<Result<_, _>>()?,
+        parts,
         finish: FinishReason::from_wire(&string(node, "finishReason")?),
         usage: node.get("usage").map(usage_from_node).transpose()?,
         size: node.get("size").map(|_| int(node, "size")).transpose()?,

@@ -1,6 +1,8 @@
 //! The parser, the printers and RFC 8785's vectors.
 
-use nylorun_domain::json::{Json, MAX_DEPTH, Text, element_of, member_of, parse, utf16_len, utf16_prefix};
+use nylorun_domain::json::{
+    Document, Json, MAX_DEPTH, Node, Text, element_of, member_of, parse, utf16_len, utf16_prefix,
+};
 
 #[test]
 fn a_document_is_kept_byte_for_byte() {
@@ -41,6 +43,25 @@ fn the_last_of_equal_names_wins_in_large_objects_too() {
     assert_eq!(value.get("k39").and_then(|v| v.as_str()), Some("last"));
     assert_eq!(value.get("k20").map(|v| v.to_json().as_str().to_owned()), Some("null".to_owned()));
     assert_eq!(value.get("k21").and_then(|v| v.as_i64()), Some(21));
+}
+
+#[test]
+fn a_document_is_looked_into_in_its_place() {
+    let text =
+        r#" { "a" : [1.0, {"b":"}"}] ,"k":1, "\u006b":"\ud83d\ude00", "s":"\ud800", "n":9007199254740993,"k2":-0.5} "#;
+    let document = Document::parse(text).expect("valid");
+    let get = |name| document.root().get(name);
+    assert_eq!(get("a").map(Node::as_written), Some(r#"[1.0, {"b":"}"}]"#));
+    let elements: Vec<_> = get("a").and_then(Node::elements).expect("an array").collect();
+    assert_eq!((elements.len(), elements[0].as_i64(), elements[1].as_i64()), (2, Some(1), None));
+    assert_eq!(elements[1].get("b").and_then(Node::as_str).as_deref(), Some("}"));
+    assert_eq!(get("k").and_then(Node::as_str).as_deref(), Some("😀"), "the last of equal names");
+    assert_eq!(get("s").and_then(Node::as_text), Some(Text::from_utf16(vec![0xd800])));
+    assert_eq!(get("s").and_then(Node::as_str), None, "no UTF-8");
+    assert_eq!(get("n").and_then(Node::as_i64), Some(9_007_199_254_740_993), "more than a double holds");
+    assert_eq!(get("k2").and_then(Node::as_i64), None);
+    assert!(get("b").is_none() && get("a").and_then(|a| a.get("b")).is_none());
+    assert!(document.root().elements().is_none());
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What holds for all JSON.
 
-use nylorun_domain::json::{Json, Text, Value, element_of, member_of, parse};
+use nylorun_domain::json::{Document, Json, Node, Text, Value, element_of, member_of, parse};
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 
@@ -70,6 +70,12 @@ proptest! {
     }
 
     #[test]
+    fn a_document_says_in_its_place_what_its_value_says(value in value()) {
+        let printed = value.to_json();
+        assert_same(Document::parse(printed.as_str()).expect("printed").root(), &value);
+    }
+
+    #[test]
     fn the_parser_agrees_with_serde(text in r#"[\[\]{}:,"\\0-9abfnrtuls+\-.eE \n]{0,24}"#) {
         assert_agreement(&text);
     }
@@ -86,6 +92,26 @@ proptest! {
         ),
     ) {
         assert_agreement(&pieces.concat());
+    }
+}
+
+fn assert_same(node: Node<'_>, value: &Value) {
+    assert_eq!(node.to_value(), *value);
+    assert_eq!(node.as_written(), value.to_json().as_str());
+    assert_eq!((node.as_text().as_ref(), node.as_bool()), (value.as_text(), value.as_bool()));
+    assert_eq!(node.as_str().as_deref(), value.as_str());
+    if value.as_i64().is_some() {
+        assert_eq!(node.as_i64(), value.as_i64());
+    }
+    let elements: Option<Vec<_>> = node.elements().map(Iterator::collect);
+    assert_eq!(elements.as_ref().map(Vec::len), value.as_array().map(<[_]>::len));
+    for (node, value) in elements.into_iter().flatten().zip(value.as_array().unwrap_or_default()) {
+        assert_same(node, value);
+    }
+    for (name, value) in value.as_object().unwrap_or_default() {
+        if let Some(name) = name.as_str() {
+            assert_same(node.get(name).expect("the member is there"), value);
+        }
     }
 }
 

@@ -21,4 +21,5 @@ mod reset;
 mod retention;
 mod session_list;
 mod sharing;
+mod transcripts;
 mod usage;

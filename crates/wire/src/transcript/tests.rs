@@ -139,8 +139,10 @@ fn entry() -> impl Strategy<Value = Entry> {
     });
     prop_oneof![
         input().prop_map(Entry::Input),
-        ("\\PC{1,6}", candidate())
-            .prop_map(|(id, candidate)| Entry::Candidate { invocation_id: InvocationId::from_trusted(id), candidate: candidate.into() }),
+        ("\\PC{1,6}", candidate()).prop_map(|(id, candidate)| Entry::Candidate {
+            invocation_id: InvocationId::from_trusted(id),
+            candidate: candidate.into()
+        }),
         vec(result, 0..3).prop_map(Entry::ToolResults),
         (text(), compacted()).prop_map(|(summary, compacted)| Entry::Compaction(Compaction { summary, compacted })),
         json().prop_map(|output| Entry::Final { output }),

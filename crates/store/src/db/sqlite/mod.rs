@@ -149,7 +149,9 @@ fn open_reader(path: &Path, busy_timeout: Duration) -> Result<Connection, DbErro
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).map_err(|error| execute::failure("open", &error))?;
     connection.busy_timeout(busy_timeout).map_err(|error| execute::failure("open", &error))?;
-    let settings = "PRAGMA temp_store = MEMORY; PRAGMA cache_size = -8192;";
+    // A small cache: a page that is not in it comes from the system's, which costs less than making room for it does
+    // when a long record is read.
+    let settings = "PRAGMA temp_store = MEMORY; PRAGMA cache_size = -1024;";
     connection.execute_batch(settings).map_err(|error| execute::failure(settings, &error))?;
     connection.set_prepared_statement_cache_capacity(STATEMENT_CACHE);
     Ok(connection)
