@@ -153,7 +153,8 @@ mod tests {
                 PromptItem::Assistant(candidate.into()),
                 concat!(
                     r#"{"assistant":[{"text":"\ud800"},{"reasoning":"why","signature":null},"#,
-                    r#"{"reasoning":"why","signature":{"a":[],"b":1}},{"callId":"c","input":{"a":[],"b":1},"name":"bash"},"#,
+                    r#"{"reasoning":"why","signature":{"a":[],"b":1}},"#,
+                    r#"{"callId":"c","input":{"a":[],"b":1},"name":"bash"},"#,
                     r#"{"callId":"c","malformed":"\ud800","name":"bash"}],"model":"m\n","provider":"p"}"#,
                 ),
             ),

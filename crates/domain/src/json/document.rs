@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use super::parse::{Depth, Kind, Part, parts, unquote};
+use super::parse::{Depth, parts, unquote};
 use super::{JsonError, Number, Text, Value};
 
 /// A JSON document that was parsed.
@@ -53,11 +53,17 @@ impl<'d> Node<'d> {
 
     /// The member of this name, when this is an object that has it: the last of equal names.
     pub fn get(self, name: &str) -> Option<Node<'d>> {
+        if self.part().kind != Kind::Object {
+            return None;
+        }
+        let (mut at, end) = (self.at + 1, self.part().next);
         let mut found = None;
-        for (key, value) in self.members()? {
+        while at < end {
+            let (key, value) = (Node { at, ..self }, Node { at: at + 1, ..self });
             if key.is(name) {
                 found = Some(value.at);
             }
+            at = value.part().next;
         }
         found.map(|at| Node { at, ..self })
     }
@@ -65,9 +71,12 @@ impl<'d> Node<'d> {
     /// Whether this is a string of this text.
     fn is(self, text: &str) -> bool {
         let Part { kind, start, end, .. } = self.part();
+        let (start, end) = (start as usize, end as usize);
         match kind {
             // Most names are of another length, and are not looked at.
-            Kind::Plain => (end - start) as usize == text.len() + 2 && self.between_quotes() == text,
+            Kind::Plain => {
+                end - start == text.len() + 2 && self.document.text.as_bytes()[start + 1..end - 1] == *text.as_bytes()
+            }
             Kind::Escaped => self.as_text().is_some_and(|own| own == *text),
             Kind::Null | Kind::True | Kind::False | Kind::Number | Kind::Array | Kind::Object => false,
         }
@@ -153,6 +162,32 @@ impl<'d> Node<'d> {
         let literal = self.as_written();
         &literal[1..literal.len() - 1]
     }
+}
+
+/// What stands at a place of a document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Null,
+    True,
+    False,
+    Number,
+    /// A string without escapes: its text stands between its quotation marks.
+    Plain,
+    /// A string with escapes.
+    Escaped,
+    Array,
+    Object,
+}
+
+/// A value of a document, and where its text stands. An array's elements follow it; an object's members do, each name
+/// before its value.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Part {
+    pub(super) kind: Kind,
+    pub(super) start: u32,
+    pub(super) end: u32,
+    /// The part that follows this one and all that is in it.
+    pub(super) next: u32,
 }
 
 /// Object members while a value is made of them: the last of equal names wins, in the place of the first.

@@ -1,6 +1,7 @@
 //! The parser: RFC 8259, with lone surrogates allowed in escapes, and bounded depth. It says where the parts of a
 //! document stand; what they hold is made when somebody asks (`document.rs`).
 
+use super::document::{Kind, Part};
 use super::{Document, Text, Value};
 
 /// How deep arrays and objects may nest.
@@ -36,33 +37,7 @@ pub fn parse_envelope(text: &str) -> Result<Value, JsonError> {
     Ok(Document::parse_envelope(text)?.root().to_value())
 }
 
-/// What stands at a place of a document.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    Null,
-    True,
-    False,
-    Number,
-    /// A string without escapes: its text stands between its quotation marks.
-    Plain,
-    /// A string with escapes.
-    Escaped,
-    Array,
-    Object,
-}
-
-/// A value of a document, and where its text stands. An array's elements follow it; an object's members do, each name
-/// before its value.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Part {
-    pub(super) kind: Kind,
-    pub(super) start: u32,
-    pub(super) end: u32,
-    /// The part that follows this one and all that is in it.
-    pub(super) next: u32,
-}
-
-/// A place in a text of less than 4 GiB, in which [`parts`] makes sure to be. A document has many parts: they are small.
+/// A place in a text of less than 4 GiB: [`parts`] takes no longer one. A document has many parts, so they are small.
 fn place(at: usize) -> u32 {
     at as u32
 }
