@@ -177,6 +177,15 @@ pub enum Folding {
     Undo(TurnId),
 }
 
+impl Folding {
+    /// Whose event it is.
+    pub fn turn(&self) -> &TurnId {
+        match self {
+            Self::Edit(turn, _) | Self::Undo(turn) => turn,
+        }
+    }
+}
+
 /// A transcript that is being folded from the record.
 #[derive(Clone, Debug, Default)]
 pub struct Fold {
@@ -192,6 +201,13 @@ struct Undo {
     kept: usize,
     /// The lines of then that followed them.
     cut: Vec<Line>,
+}
+
+impl From<Vec<Line>> for Fold {
+    /// A fold that goes on from a transcript between two turns.
+    fn from(lines: Vec<Line>) -> Self {
+        Self { lines, undo: None }
+    }
 }
 
 impl Fold {

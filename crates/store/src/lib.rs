@@ -21,6 +21,7 @@ mod rows;
 mod session;
 mod session_list;
 mod sharing;
+mod snapshot;
 mod tenant;
 mod tenant_write;
 mod usage;
@@ -44,6 +45,7 @@ pub use retention::{AgedSession, Removal};
 pub use session::STALE_SESSION;
 pub use session_list::{Effects, ListedSession, SessionFilter, SessionPage, SessionPlace};
 pub use sharing::{NO_WORKSPACE_OWNER, WORKSPACE_HELD};
+pub use snapshot::Snapshot;
 pub use tenant::{NO_PROVIDER, NewTenant, PrincipalRow, ProviderRow, SealedColumns, TENANT_CREATED_AT, TENANT_NAME};
 pub use usage_reads::{ExportedCall, SpendOf};
 
@@ -116,6 +118,7 @@ pub fn all_sql(dialect: Dialect) -> Vec<String> {
         session::SQL,
         session_list::SQL,
         sharing::SQL,
+        snapshot::SQL,
         tenant::SQL,
         tenant_write::SQL,
         wake::SQL,

@@ -82,6 +82,12 @@ const MIGRATIONS: &[Migration] = &[
         sqlite: include_str!("../migrations/sqlite/0010_shared_workspaces.sql"),
         postgres: include_str!("../migrations/postgres/0010_shared_workspaces.sql"),
     },
+    Migration {
+        version: 11,
+        name: "transcript_snapshots",
+        sqlite: include_str!("../migrations/sqlite/0011_transcript_snapshots.sql"),
+        postgres: include_str!("../migrations/postgres/0011_transcript_snapshots.sql"),
+    },
 ];
 
 /// The newest schema version that this build knows.

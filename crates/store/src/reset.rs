@@ -7,13 +7,14 @@ use crate::db::Statement;
 use crate::{Removal, Store, WriteError, params, retention, sharing};
 
 /// The session's row first: on PostgreSQL its lock orders everything else that writes to the session.
-const DELETE: [&str; 9] = [
+const DELETE: [&str; 10] = [
     "DELETE FROM sessions WHERE id = $1 AND created_at = $2 AND sharers = 0",
     "DELETE FROM events WHERE session_id = $1",
     "DELETE FROM effects WHERE session_id = $1",
     "DELETE FROM commands WHERE session_id = $1",
     "DELETE FROM wakes WHERE session_id = $1",
     "DELETE FROM checkpoints WHERE session_id = $1",
+    "DELETE FROM transcript_snapshots WHERE session_id = $1",
     "DELETE FROM queued_messages WHERE session_id = $1",
     "DELETE FROM direct_calls WHERE session_id = $1",
     "DELETE FROM workspaces WHERE session_id = $1",

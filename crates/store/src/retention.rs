@@ -21,12 +21,22 @@ const MOVE_ON: &str =
 const DELETE_EVENTS: &str = "DELETE FROM events WHERE session_id = $1 AND seq >= $2 AND seq < $3 \
      AND type NOT IN ('transcript.updated', 'turn.cancelled', 'turn.failed')";
 const DELETE_OLD_HISTORY: &str = "DELETE FROM events WHERE session_id = $1 AND seq < $2";
+const DELETE_OLD_SNAPSHOT: &str = "DELETE FROM transcript_snapshots WHERE session_id = $1 AND upto < $2";
 const DELETE_JOURNAL: &str =
     "DELETE FROM effects WHERE session_id = $1 AND turn_id <> $2 AND status IN ('completed', 'cancelled')";
 const DELETE_COMMANDS: &str = "DELETE FROM commands WHERE session_id = $1 AND seq < $2";
 
-pub(crate) const SQL: &[&str] =
-    &[OPENED_BEFORE, DELETE_IDLE, TIMES, MOVE_ON, DELETE_EVENTS, DELETE_OLD_HISTORY, DELETE_JOURNAL, DELETE_COMMANDS];
+pub(crate) const SQL: &[&str] = &[
+    OPENED_BEFORE,
+    DELETE_IDLE,
+    TIMES,
+    MOVE_ON,
+    DELETE_EVENTS,
+    DELETE_OLD_HISTORY,
+    DELETE_OLD_SNAPSHOT,
+    DELETE_JOURNAL,
+    DELETE_COMMANDS,
+];
 
 /// Events that one transaction removes at most.
 const STEP: i64 = 2_000;
@@ -108,6 +118,7 @@ impl Store {
             Statement::one(MOVE_ON, params![id, end], IN_USE),
             Statement::any(DELETE_EVENTS, params![id, session.retained_from, end]),
             Statement::any(DELETE_OLD_HISTORY, params![id, end.min(session.history_from)]),
+            Statement::any(DELETE_OLD_SNAPSHOT, params![id, session.history_from]),
             Statement::any(DELETE_JOURNAL, params![id, session.last_turn_id.as_str()]),
             Statement::any(DELETE_COMMANDS, params![id, end]),
         ];

@@ -13,12 +13,13 @@ use nylorun_domain::turn::{Journal, Owner, Take, fail_alone, release, take};
 use nylorun_ports::abort::{Abort, AbortKind};
 use nylorun_ports::run::{CoreError, Harness, RunCore, RunEnd, TurnStart};
 use nylorun_store::{Fault, Store, StoreError};
+use nylorun_wire::transcript::entries_to_json;
 
 use crate::begun::Begun;
 use crate::clock::{now, stamp};
 use crate::committer::{CommitError, Committer, Updated};
 use crate::core::{SessionCore, Taking};
-use crate::load::{self, LoadError, Manifests};
+use crate::load::{self, History, LoadError, Manifests};
 use crate::transcripts::{LeftAt, Transcripts};
 
 /// How long an owner may be silent before its sessions are taken over (engine b.4).
@@ -140,8 +141,8 @@ impl Advancer {
         let start = self.start(&taken).await;
         let Taken { session, take, turn, effects, .. } = taken;
         let core = Arc::new(SessionCore::new(self.committer.clone(), take, turn, Journal::of(effects)));
-        let start = match start {
-            Ok(start) => start,
+        let (start, snapshot_at) = match start {
+            Ok(started) => started,
             Err(LoadError::Store(error)) => return Err(error),
             Err(LoadError::Incompatible(problem)) => {
                 return self.fail(&session, &core, "execution.incompatible", problem).await;
@@ -149,6 +150,9 @@ impl Advancer {
         };
         let (epoch, transcript) = (start.epoch, Arc::clone(&start.transcript));
         let end = self.harness.run(start, Arc::<SessionCore>::clone(&core), abort.clone()).await;
+        if let Some(upto) = snapshot_at {
+            self.leave_snapshot(&session, upto, Arc::clone(&transcript));
+        }
         let (taken, journal) = core.finish().await;
         match end {
             RunEnd::Settled => {
@@ -194,18 +198,32 @@ impl Advancer {
         }
     }
 
-    async fn start(&self, taken: &Taken) -> Result<TurnStart, LoadError> {
+    /// Leaves what a long fold gave to the next one. Nothing waits for it, and nothing depends on it.
+    fn leave_snapshot(&self, session: &Session, upto: i64, lines: Arc<Vec<Line>>) {
+        let (store, id, opened_at) = (self.store().clone(), session.id.clone(), session.created_at);
+        tokio::spawn(async move {
+            let printed = tokio::task::spawn_blocking(move || entries_to_json(lines.iter().map(Line::entry)));
+            let Ok(entries) = printed.await else { return };
+            if let Err(error) = store.snapshot_put(&id, opened_at, upto, &entries).await {
+                tracing::debug!(session = %id, %error, "a snapshot of a long transcript was not kept");
+            }
+        });
+    }
+
+    /// What the run starts from, and up to where a snapshot of its history may be left.
+    async fn start(&self, taken: &Taken) -> Result<(TurnStart, Option<i64>), LoadError> {
         let session = &taken.session;
         let hash = session.turn_manifest_hash.as_ref().unwrap_or(&session.manifest_hash);
-        let transcript = match self.transcripts.take(&session.id, session.epoch, &LeftAt::of(session)) {
-            Some(kept) => kept,
-            None => Arc::new(load::transcript(self.store(), session).await?),
-        };
+        let History { lines: transcript, snapshot_at } =
+            match self.transcripts.take(&session.id, session.epoch, &LeftAt::of(session)) {
+                Some(lines) => History { lines, snapshot_at: None },
+                None => load::transcript(self.store(), session).await?,
+            };
         let input = match &taken.begun {
             Some(input) => SegmentInput::Message(input.clone()),
             None => load::input(self.store(), session).await?,
         };
-        Ok(TurnStart {
+        let start = TurnStart {
             session_id: session.id.clone(),
             agent_id: session.agent_id.clone(),
             turn_id: taken.turn.clone(),
@@ -217,7 +235,8 @@ impl Advancer {
             transcript,
             outcomes: load::outcomes(&taken.effects, session.segment),
             workspace: load::workspace(self.store(), session),
-        })
+        };
+        Ok((start, snapshot_at))
     }
 
     /// Fails the turn, since nothing can run it.

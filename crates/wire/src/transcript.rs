@@ -2,7 +2,7 @@
 
 use nylorun_domain::compaction::Compaction;
 use nylorun_domain::id::{CallId, InvocationId};
-use nylorun_domain::json::{Node, Value, utf16_len};
+use nylorun_domain::json::{Document, Json, Node, Value, utf16_len};
 use nylorun_domain::model::ToolResult;
 use nylorun_domain::transcript::{Entry, Input};
 
@@ -36,6 +36,25 @@ pub fn entry_to_value(entry: &Entry) -> Value {
         ]),
         Entry::Final { output } => Value::object([("type", Value::from("final")), ("output", verbatim(output))]),
     }
+}
+
+/// A list of entries.
+pub fn entries_to_json<'e>(entries: impl Iterator<Item = &'e Entry>) -> Json {
+    let mut printed = String::from("[");
+    for entry in entries {
+        if printed.len() > 1 {
+            printed.push(',');
+        }
+        entry_to_value(entry).write(&mut printed);
+    }
+    printed.push(']');
+    Json::from_trusted(printed)
+}
+
+/// Reads [`entries_to_json`]'s form.
+pub fn read_entries(entries: &str) -> Result<Vec<Entry>, Unreadable> {
+    let document = Document::parse(entries).map_err(|_| Unreadable("a list of entries"))?;
+    document.root().elements().ok_or(Unreadable("a list of entries"))?.map(entry_from_node).collect()
 }
 
 /// Reads [`entry_to_value`]'s form.
