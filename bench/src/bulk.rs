@@ -112,6 +112,12 @@ impl Rows {
         self.execute(COUNT_TURNS, &[turns]).await
     }
 
+    /// Whether there is a snapshot of the session's transcript.
+    pub(crate) async fn has_snapshot(&self) -> Result<bool, Failure> {
+        let sql = "SELECT CAST(COUNT(*) AS TEXT) FROM transcript_snapshots WHERE session_id = 'many-0'";
+        Ok(self.text(sql).await? != "0")
+    }
+
     /// Lets the database take stock, as it does by itself after a while.
     pub(crate) async fn analyze(&self) -> Result<(), Failure> {
         match self {

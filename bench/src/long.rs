@@ -1,5 +1,6 @@
 //! A session with a long record, and a long list of sessions.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use nylorun_client::{Client, Command, Effects, Environment, Follow, OpenSession, Session, SessionFilter, Update};
@@ -46,6 +47,7 @@ pub(crate) async fn measure(database: &Database, report: &mut Report) -> Result<
     }
     drop(server);
 
+    let first = first_fold(home.path(), &own).await?;
     let (mut long, mut short, mut again) = (Vec::new(), Vec::new(), Vec::new());
     for number in 0..TIMES / 10 {
         let server = Server::start(home.path(), &own)?;
@@ -64,15 +66,35 @@ pub(crate) async fn measure(database: &Database, report: &mut Report) -> Result<
     let (long, again) = (percentile(&mut long, 0.5), percentile(&mut again, 0.5));
     let fold = long.saturating_sub(again);
     let figure = format!(
-        "{}: its next turn takes {} and the one after it {}; in a session of one turn before, {}",
+        "{}: its next turn takes {} and the one after it {}; in a session of one turn before, {}; the very first fold, \
+         of all events without a snapshot, {}",
         ms(fold),
         ms(long),
         ms(again),
-        ms(percentile(&mut short, 0.5))
+        ms(percentile(&mut short, 0.5)),
+        ms(first.saturating_sub(again)),
     );
     let what = "session of 10,000 events: fold of the transcript after a restart";
     report.row(name, what, figure, "< 20 ms", Verdict::at_most(fold.as_secs_f64(), 0.02));
     Ok(())
+}
+
+/// The time of a turn before which all of the record is folded, since nothing like it was done before. It leaves a
+/// snapshot behind: a session that grows to this length has been folded more than once.
+async fn first_fold(home: &Path, own: &Database) -> Result<Duration, Failure> {
+    let server = Server::start(home, own)?;
+    let client = server.client()?;
+    turn(&opened(&client, "warm").await?).await?;
+    let took = turn(&client.session(ORIGINAL)).await?;
+    let rows = Rows::open(home, own).await?;
+    let left = async {
+        while !rows.has_snapshot().await? {
+            tokio::task::yield_now().await;
+        }
+        Ok::<_, Failure>(())
+    };
+    tokio::time::timeout(Duration::from_secs(30), left).await.map_err(|_| "no snapshot was left")??;
+    Ok(took)
 }
 
 fn time(report: &mut Report, name: &str, what: &str, times: &mut [Duration], limit_ms: f64) {

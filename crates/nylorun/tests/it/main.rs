@@ -36,6 +36,7 @@ mod scripts;
 mod server;
 mod sharing;
 mod skills;
+mod snapshots;
 mod stream_client;
 mod streams;
 mod told;

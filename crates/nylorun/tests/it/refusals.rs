@@ -14,7 +14,7 @@ use crate::raw::{Answer, send};
 use crate::server::{Server, Setup};
 
 /// The database of a server, beside the server.
-async fn open(database: &Database, home: &Path) -> Db {
+pub(crate) async fn open(database: &Database, home: &Path) -> Db {
     let url = match database {
         Database::Sqlite => format!("sqlite:{}", home.join("tenant/nylorun.db").display()),
         Database::Postgres(url) => url.clone(),

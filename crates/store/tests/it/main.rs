@@ -21,5 +21,6 @@ mod reset;
 mod retention;
 mod session_list;
 mod sharing;
+mod snapshots;
 mod transcripts;
 mod usage;

@@ -1,0 +1,1 @@
+SELECT upto FROM transcript_snapshots WHERE session_id = 's'
