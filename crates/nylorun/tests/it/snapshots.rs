@@ -30,7 +30,7 @@ async fn turn(server: &Server) -> Event {
 
 /// How many tokens the model was shown in the turn that this event ended.
 fn shown(server: &Server, end: &Event) -> u64 {
-    let turn = end.turn_id.as_ref().expect("it ended a turn");
+    let turn = end.turn_id().expect("it ended a turn");
     let bearer = format!("Bearer {}", server.key_text("applicationKey"));
     let headers = [("Nylorun-Protocol", "10"), ("Authorization", bearer.as_str())];
     let answer = send(&server.url, "GET", &format!("/v1/sessions/s/usage?turnId={turn}"), &headers, None);
