@@ -1,14 +1,12 @@
 //! Snapshots of long transcripts: what the record folds to up to an event of it (decisions, 0009). They are made from
 //! the record and never the truth: without one, the fold only takes longer.
 
+use std::sync::Arc;
+
 use nylorun_domain::id::SessionId;
-use nylorun_domain::json::Json;
 use nylorun_domain::time::Millis;
-use nylorun_domain::transcript::Entry;
-use nylorun_wire::transcript::read_entries;
 
 use crate::db::Statement;
-use crate::session::unknown_word;
 use crate::{Store, StoreError, WriteError, params};
 
 /// Only of the session that was opened then: another one may have its id by now. An older one never takes the place of
@@ -25,12 +23,12 @@ pub(crate) const SQL: &[&str] = &[PUT, GET];
 const MAX_SNAPSHOT: usize = 8 << 20;
 
 /// A transcript as the record folds to it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
     /// The last event that is folded into it, between two turns.
     pub upto: i64,
-    /// The transcript after that event.
-    pub entries: Vec<Entry>,
+    /// The transcript after that event, as [`entries_to_lines`](nylorun_wire::transcript::entries_to_lines) prints it.
+    pub entries: Arc<str>,
 }
 
 impl Store {
@@ -38,23 +36,20 @@ impl Store {
     pub async fn snapshot_get(&self, session: &SessionId, from: i64) -> Result<Option<Snapshot>, StoreError> {
         let rows = self.db.query(GET, params![session.as_str(), from]).await?;
         let Some(row) = rows.first() else { return Ok(None) };
-        let entries = read_entries(row.text(1)?).map_err(|_| unknown_word("entries"))?;
-        Ok(Some(Snapshot { upto: row.int(0)?, entries }))
+        Ok(Some(Snapshot { upto: row.int(0)?, entries: row.text_arc(1)? }))
     }
 
-    /// Keeps what the record of the session that was opened then folds to up to an event: a list of entries, as
-    /// [`entries_to_json`](nylorun_wire::transcript::entries_to_json) prints it. One that is too large is not kept.
+    /// Keeps what the record of the session that was opened then folds to. What is too large is not kept.
     pub async fn snapshot_put(
         &self,
         session: &SessionId,
         opened_at: Millis,
-        upto: i64,
-        entries: &Json,
+        snapshot: Snapshot,
     ) -> Result<(), WriteError> {
-        if entries.as_str().len() > MAX_SNAPSHOT {
+        let Snapshot { upto, entries } = snapshot;
+        if entries.len() > MAX_SNAPSHOT {
             return Ok(());
         }
-        let params = params![session.as_str(), opened_at.0, upto, entries.as_str()];
-        self.db.write(vec![Statement::any(PUT, params)]).await
+        self.db.write(vec![Statement::any(PUT, params![session.as_str(), opened_at.0, upto, entries])]).await
     }
 }

@@ -12,8 +12,8 @@ use nylorun_domain::transcript::{Edit, Input, Line};
 use nylorun_domain::turn::{Journal, Owner, Take, fail_alone, release, take};
 use nylorun_ports::abort::{Abort, AbortKind};
 use nylorun_ports::run::{CoreError, Harness, RunCore, RunEnd, TurnStart};
-use nylorun_store::{Fault, Store, StoreError};
-use nylorun_wire::transcript::entries_to_json;
+use nylorun_store::{Fault, Snapshot, Store, StoreError};
+use nylorun_wire::transcript::entries_to_lines;
 
 use crate::begun::Begun;
 use crate::clock::{now, stamp};
@@ -202,9 +202,9 @@ impl Advancer {
     fn leave_snapshot(&self, session: &Session, upto: i64, lines: Arc<Vec<Line>>) {
         let (store, id, opened_at) = (self.store().clone(), session.id.clone(), session.created_at);
         tokio::spawn(async move {
-            let printed = tokio::task::spawn_blocking(move || entries_to_json(lines.iter().map(Line::entry)));
+            let printed = tokio::task::spawn_blocking(move || entries_to_lines(lines.iter().map(Line::entry)));
             let Ok(entries) = printed.await else { return };
-            if let Err(error) = store.snapshot_put(&id, opened_at, upto, &entries).await {
+            if let Err(error) = store.snapshot_put(&id, opened_at, Snapshot { upto, entries: entries.into() }).await {
                 tracing::debug!(session = %id, %error, "a snapshot of a long transcript was not kept");
             }
         });

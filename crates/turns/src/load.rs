@@ -15,6 +15,8 @@ use nylorun_domain::workspace::WorkspaceKey;
 use nylorun_ports::run::{RecordedOutcome, RunWorkspace};
 use nylorun_store::{Snapshot, Store, StoreError};
 use nylorun_wire::event::read_input;
+use nylorun_wire::transcript::entries_from_lines;
+use tokio::task::JoinError;
 
 /// Why a run cannot start.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -108,9 +110,26 @@ async fn begin_fold(store: &Store, session: &Session) -> Result<(Fold, i64), Loa
     let may_have_one = usize::try_from(session.head - from).is_ok_and(|events| events >= SNAPSHOT_AFTER);
     let snapshot = if may_have_one { store.snapshot_get(&session.id, from).await? } else { None };
     Ok(match snapshot {
-        Some(Snapshot { upto, entries }) => (entries.into_iter().map(Line::from).collect::<Vec<_>>().into(), upto + 1),
+        Some(Snapshot { upto, entries }) => (read_snapshot(entries).await?.into(), upto + 1),
         None => (Fold::default(), from),
     })
+}
+
+/// Reads a snapshot in two halves at once: it may hold thousands of entries, and is all that the turn waits for.
+async fn read_snapshot(entries: Arc<str>) -> Result<Vec<Line>, LoadError> {
+    let middle = entries.len() / 2;
+    let middle = entries.as_bytes()[middle..].iter().position(|byte| *byte == b'\n').map_or(0, |at| middle + at + 1);
+    let second = Arc::clone(&entries);
+    let read = |lines: &str| -> Result<Vec<Line>, LoadError> {
+        let read = entries_from_lines(lines).map_err(|error| LoadError::Incompatible(error.to_string()))?;
+        Ok(read.into_iter().map(Line::from).collect())
+    };
+    let first = tokio::task::spawn_blocking(move || read(&entries[..middle]));
+    let second = tokio::task::spawn_blocking(move || read(&second[middle..]));
+    let failed = |error: JoinError| LoadError::Incompatible(error.to_string());
+    let (mut lines, second) = (first.await.map_err(failed)??, second.await.map_err(failed)??);
+    lines.extend(second);
+    Ok(lines)
 }
 
 /// The outcomes of the active segment, to be replayed.

@@ -2,7 +2,7 @@
 
 use nylorun_domain::compaction::Compaction;
 use nylorun_domain::id::{CallId, InvocationId};
-use nylorun_domain::json::{Document, Json, Node, Value, utf16_len};
+use nylorun_domain::json::{Document, Node, Value, utf16_len};
 use nylorun_domain::model::ToolResult;
 use nylorun_domain::transcript::{Entry, Input};
 
@@ -38,23 +38,20 @@ pub fn entry_to_value(entry: &Entry) -> Value {
     }
 }
 
-/// A list of entries.
-pub fn entries_to_json<'e>(entries: impl Iterator<Item = &'e Entry>) -> Json {
-    let mut printed = String::from("[");
+/// Entries, a line each: what is compact JSON has no line break of its own.
+pub fn entries_to_lines<'e>(entries: impl Iterator<Item = &'e Entry>) -> String {
+    let mut lines = String::new();
     for entry in entries {
-        if printed.len() > 1 {
-            printed.push(',');
-        }
-        entry_to_value(entry).write(&mut printed);
+        entry_to_value(entry).write(&mut lines);
+        lines.push('\n');
     }
-    printed.push(']');
-    Json::from_trusted(printed)
+    lines
 }
 
-/// Reads [`entries_to_json`]'s form.
-pub fn read_entries(entries: &str) -> Result<Vec<Entry>, Unreadable> {
-    let document = Document::parse(entries).map_err(|_| Unreadable("a list of entries"))?;
-    document.root().elements().ok_or(Unreadable("a list of entries"))?.map(entry_from_node).collect()
+/// Reads [`entries_to_lines`]'s form, or any whole lines of it.
+pub fn entries_from_lines(lines: &str) -> Result<Vec<Entry>, Unreadable> {
+    let read = |line| entry_from_node(Document::parse(line).map_err(|_| Unreadable("an entry"))?.root());
+    lines.lines().map(read).collect()
 }
 
 /// Reads [`entry_to_value`]'s form.

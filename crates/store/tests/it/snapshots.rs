@@ -7,8 +7,8 @@ use nylorun_domain::json::Json;
 use nylorun_domain::time::Millis;
 use nylorun_domain::transcript::{Entry, Input};
 use nylorun_store::db::{Db, DbOptions, Statement};
-use nylorun_store::{NewTenant, Store};
-use nylorun_wire::transcript::entries_to_json;
+use nylorun_store::{NewTenant, Snapshot, Store};
+use nylorun_wire::transcript::{entries_from_lines, entries_to_lines};
 
 use crate::db_support::{TestDb, each};
 
@@ -30,17 +30,18 @@ fn s() -> SessionId {
 }
 
 fn entries(text: &str) -> Vec<Entry> {
-    vec![Entry::Input(Input::Content(text.into())), Entry::Final { output: Json::string("\u{0}") }]
+    vec![Entry::Input(Input::Content(text.into())), Entry::Final { output: Json::string("\u{0}\n") }]
 }
 
 async fn put(store: &Store, opened_at: i64, upto: i64, text: &str) {
-    let entries = entries_to_json(entries(text).iter());
-    store.snapshot_put(&s(), Millis(opened_at), upto, &entries).await.unwrap();
+    let snapshot = Snapshot { upto, entries: entries_to_lines(entries(text).iter()).into() };
+    store.snapshot_put(&s(), Millis(opened_at), snapshot).await.unwrap();
 }
 
 /// The snapshot that reaches to this place: its end and its entries.
 async fn get(store: &Store, from: i64) -> Option<(i64, Vec<Entry>)> {
-    store.snapshot_get(&s(), from).await.unwrap().map(|snapshot| (snapshot.upto, snapshot.entries))
+    let found = store.snapshot_get(&s(), from).await.unwrap()?;
+    Some((found.upto, entries_from_lines(&found.entries).unwrap()))
 }
 
 #[tokio::test(flavor = "multi_thread")]

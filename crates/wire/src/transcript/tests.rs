@@ -17,7 +17,7 @@ use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use super::{entry_from_node, entry_len, entry_to_value};
+use super::{entries_from_lines, entries_to_lines, entry_from_node, entry_len, entry_to_value};
 use crate::candidate::Unreadable;
 use crate::outcome;
 
@@ -172,6 +172,13 @@ proptest! {
         prop_assert_eq!(entry_len(&entry), value.to_json().as_str().encode_utf16().count());
         let stored = stored(&value);
         prop_assert_eq!(entry_from_node(Document::parse(stored.as_str()).unwrap().root()), Ok(entry));
+    }
+
+    #[test]
+    fn lines_of_entries_round_trip(entries in vec(entry(), 0..5)) {
+        let lines = entries_to_lines(entries.iter());
+        prop_assert_eq!(lines.matches('\n').count(), entries.len());
+        prop_assert_eq!(entries_from_lines(&lines), Ok(entries));
     }
 
     #[test]
