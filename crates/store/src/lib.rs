@@ -113,7 +113,6 @@ pub fn all_sql(dialect: Dialect) -> Vec<String> {
         effect::SQL,
         event::SQL,
         queue::SQL,
-        reset::SQL,
         retention::SQL,
         session::SQL,
         session_list::SQL,
@@ -127,6 +126,6 @@ pub fn all_sql(dialect: Dialect) -> Vec<String> {
     let multi_row = [1, 3].into_iter().flat_map(|rows| {
         [budget::insert_sql(rows), effect::insert_sql(rows), event::insert_sql(rows), usage::insert_sql(rows, dialect)]
     });
-    let reads = usage_reads::sql(dialect);
+    let reads = usage_reads::sql(dialect).into_iter().chain(reset::sql());
     fixed.into_iter().flatten().copied().chain(reads).map(str::to_owned).chain(multi_row).collect()
 }
