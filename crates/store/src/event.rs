@@ -83,9 +83,9 @@ impl Store {
         Ok(rows.first().map(read).transpose()?)
     }
 
-    /// Gives what the record from `from` on did to the transcript, in order, with each event's place. While a page
-    /// of it is read, the next one is fetched: neither the database nor the reader waits for the other, and no more than
-    /// two pages are held.
+    /// Gives what the record from `from` on did to the transcript, in order, with each event's place. While a page is
+    /// read, the next one is fetched: neither the database nor the reader waits for the other, and no more than two
+    /// pages are held.
     pub async fn event_transcript<E: From<StoreError>>(
         &self,
         session: &SessionId,
