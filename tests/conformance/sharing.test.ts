@@ -207,3 +207,19 @@ test('api 3: a reset of sessions removes those that share a sandbox with the one
     done(await world.app.put(`/v1/sessions/${owner}`, { requestId: 'r', agentId, ownerUserId: 'bob', sandbox: {} }));
     assert.equal(done(await runTool(owner, 'bash', { command: 'ls' })).output.stdout, '');
 });
+
+test('environments 3: calls of sessions that share a sandbox never meet in it, whoever makes them', async () => {
+    const [owner, sharer] = await pair();
+    const command = 'mkdir lock || echo CLASH; sleep 0.1; rmdir lock';
+    const calls = [owner, sharer, owner, sharer].map((session) => runTool(session, 'bash', { command }));
+    for (const answer of await Promise.all(calls)) {
+        const { kind, output } = done(answer);
+        assert.deepEqual([kind, output.exitCode, output.stdout], ['completed', 0, '']);
+    }
+    // A turn that begins while the application's call runs waits for it.
+    const call = runTool(sharer, 'bash', { command: 'mkdir lock; sleep 0.4; rmdir lock; echo left' });
+    const events = await turn(world.app, owner, bash(command));
+    const result = events.find((event: any) => event.type === 'tool.completed' || event.type === 'tool.result');
+    assert.doesNotMatch(JSON.stringify(result ?? events), /CLASH/);
+    assert.equal(done(await call).output.stdout, 'left\n');
+});

@@ -33,7 +33,6 @@ impl App {
         self.resets().refuse_work()?;
         let Begun { owner, spec, intent } = self.direct_call_begin(caller, id, tool, &input).await?;
         let call = WorkspaceCall {
-            session_id: id.clone(),
             claim: None,
             key: WorkspaceKey::of_session(self.tenant_id(), &owner),
             owner: owner.clone(),

@@ -283,7 +283,6 @@ impl Shared {
             return arrival(effect, Ended::Value(EffectOutcome::Tool(refusal)));
         };
         let call = WorkspaceCall {
-            session_id: self.context.session_id.clone(),
             claim: Some(RunClaim {
                 session_id: self.context.session_id.clone(),
                 turn_id: self.context.turn_id.clone(),

@@ -169,11 +169,19 @@ fn token_scopes(place: Place<'_>) -> Option<Vec<TokenScope>> {
 fn agents(place: Place<'_>) -> Option<AgentSource> {
     match place.value() {
         Value::String(_) if place.value().as_str() == Some("*") => Some(AgentSource::All),
-        Value::Array(_) => place.list_of(0..=MAX_AGENTS, |id| id.parsed(Template::parse)).map(AgentSource::Only),
+        Value::Array(_) => place.list_of(0..=MAX_AGENTS, |id| id.parsed(agent_id)).map(AgentSource::Only),
         _ => {
             place.problem(ProblemCode::InvalidType, "Invalid input: expected \"*\" or a list of agents' ids");
             None
         }
+    }
+}
+
+/// `*` in a list would be an agent of that name, and nobody means one.
+fn agent_id(text: &str) -> Result<Template, &'static str> {
+    match text {
+        "*" => Err("Invalid agent: for all agents write agents: \"*\", without a list"),
+        id => Template::parse(id),
     }
 }
 

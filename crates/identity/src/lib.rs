@@ -20,6 +20,9 @@ pub use file::IdentityFile;
 use issuer::Issuer;
 use jwt::Unverified;
 
+/// How much of an issuer's identifier is logged.
+const MAX_SHOWN: usize = 200;
+
 /// The issuers of an identity file.
 #[derive(Clone)]
 pub struct Issuers {
@@ -41,14 +44,22 @@ impl Issuers {
         if self.issuers.is_empty() {
             return Err(TokenRefusal::Invalid("no issuer is trusted".to_owned()));
         }
-        let token = Unverified::read(token).map_err(TokenRefusal::Invalid)?;
-        let issuer = self.issuers.iter().find(|issuer| token.issuer() == Some(&issuer.rules.issuer));
-        let issuer = issuer.ok_or_else(|| TokenRefusal::Invalid("its issuer is not trusted".to_owned()))?;
-        let person = issuer.person(&token, (self.now)()).await;
-        if let Err(refusal) = &person {
-            tracing::info!(issuer = issuer.rules.name, %refusal, "an issuer's token is refused");
+        let judged = match Unverified::read(token) {
+            Ok(token) => self.judge(&token).await,
+            Err(problem) => Err(TokenRefusal::Invalid(problem)),
+        };
+        if let Err(refusal) = &judged {
+            tracing::info!(reason = refusal.to_string(), "a token is refused");
         }
-        person
+        judged
+    }
+
+    async fn judge(&self, token: &Unverified<'_>) -> Result<Person, TokenRefusal> {
+        let Some(issuer) = self.issuers.iter().find(|issuer| token.issuer() == Some(&issuer.rules.issuer)) else {
+            let shown: String = token.issuer().unwrap_or_default().chars().take(MAX_SHOWN).collect();
+            return Err(TokenRefusal::Invalid(format!("its issuer {shown:?} is not trusted")));
+        };
+        issuer.person(token, (self.now)()).await
     }
 }
 

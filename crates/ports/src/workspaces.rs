@@ -13,11 +13,9 @@ use crate::backends::BackendReport;
 /// One call of a workspace tool.
 #[derive(Clone, Debug)]
 pub struct WorkspaceCall {
-    /// The session that calls; its lane keeps its calls in order.
-    pub session_id: SessionId,
     /// The run that calls, or `None` for the session's tool route.
     pub claim: Option<RunClaim>,
-    /// The session that owns the workspace, whose log gets what is said of it.
+    /// The session that owns the workspace: its lane keeps calls in order, and its log gets what is said of it.
     pub owner: SessionId,
     /// The workspace.
     pub key: WorkspaceKey,

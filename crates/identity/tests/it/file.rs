@@ -71,6 +71,13 @@ fn every_problem_is_named_at_once() {
 }
 
 #[test]
+fn a_star_among_agents_is_explained() {
+    let found = problems(&file(r#""jwks":"https://id.example/k","agents":["a","*"]"#));
+    assert_eq!(found, [r#"issuers.0.agents.1: Invalid agent: for all agents write agents: "*", without a list"#]);
+    assert_eq!(problems(&file(r#""jwks":"https://id.example/k","agents":"*""#)), Vec::<String>::new());
+}
+
+#[test]
 fn plain_http_reaches_this_machine_only() {
     for url in ["https://id.example/k", "http://127.0.0.1:8/k", "http://localhost/k", "http://[::1]:8/k"] {
         assert_eq!(problems(&file(&format!(r#""jwks":"{url}""#))), Vec::<String>::new(), "{url}");

@@ -38,7 +38,7 @@ fn answer(outcome: WorkspaceOutcome) -> WorkspaceAnswer {
 }
 
 async fn in_workspace(visit: &Visit, call: WorkspaceCall, checked: &ToolCall, abort: Abort) -> WorkspaceAnswer {
-    let WorkspaceCall { session_id: _, claim, owner, key: _, spec, tool, input } = call;
+    let WorkspaceCall { claim, owner, key: _, spec, tool, input } = call;
     let caller = Caller { claim, owner, spec };
     let began = Instant::now();
     let patience = Patience::new(abort.clone(), time_limit(checked));

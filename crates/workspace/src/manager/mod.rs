@@ -192,8 +192,9 @@ impl WorkspaceRemoval for WorkspaceManager {
 
 impl Workspaces for WorkspaceManager {
     fn call(&self, call: WorkspaceCall, abort: Abort) -> BoxFuture<'_, WorkspaceAnswer> {
-        // The place in the lane is taken now, not when the future is first polled.
-        let visit = self.0.enter(&call.key, Lane::Session(call.session_id.clone()));
+        // The place in the lane is taken now, not when the future is first polled. Sessions that share a workspace have
+        // one lane in it, that of its owner: no two commands meet there.
+        let visit = self.0.enter(&call.key, Lane::Session(call.owner.clone()));
         Box::pin(call::run(visit, call, abort))
     }
 }

@@ -16,11 +16,9 @@ use crate::tools::FILE_TOOL_TIME;
 /// Whose workspace is read, and for whom.
 #[derive(Clone, Debug)]
 pub struct WorkspaceRead {
-    /// The session, in whose lane it is read.
-    pub session_id: SessionId,
     /// The run that reads, when a turn does.
     pub claim: Option<RunClaim>,
-    /// The session that owns the workspace.
+    /// The session that owns the workspace, in whose lane it is read.
     pub owner: SessionId,
     /// The workspace.
     pub key: WorkspaceKey,
@@ -88,8 +86,8 @@ impl WorkspaceManager {
     }
 
     fn visit(&self, read: WorkspaceRead) -> (Visit, Caller) {
-        let WorkspaceRead { session_id, claim, owner, key, spec } = read;
-        let visit = self.0.enter(&key, Lane::Session(session_id));
+        let WorkspaceRead { claim, owner, key, spec } = read;
+        let visit = self.0.enter(&key, Lane::Session(owner.clone()));
         (visit, Caller { claim, owner, spec })
     }
 }

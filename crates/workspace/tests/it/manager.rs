@@ -439,13 +439,7 @@ async fn an_ephemeral_manager_deletes_its_workspaces_when_it_closes() {
 #[tokio::test]
 async fn reads_outside_calls() {
     let rig = Rig::new();
-    let read = || WorkspaceRead {
-        session_id: SessionId::from_trusted("s"),
-        claim: None,
-        owner: SessionId::from_trusted("s"),
-        key: key("s"),
-        spec: spec(),
-    };
+    let read = || WorkspaceRead { claim: None, owner: SessionId::from_trusted("s"), key: key("s"), spec: spec() };
     let missing = rig.manager.list_files(read(), "outputs", 10).await;
     assert_eq!((missing, rig.root().exists()), (WorkspaceReadOutcome::Missing, false));
     for (path, content) in [("outputs/b/z", "1"), ("outputs/b/a", "22"), ("outputs/a", "333"), ("outputs/c", "")] {

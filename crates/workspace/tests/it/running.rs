@@ -147,13 +147,7 @@ async fn a_call_that_waits_can_be_aborted_and_ends_with_the_manager() {
 async fn reads_outside_of_calls_wait_too_and_a_removed_workspace_makes_room() {
     let rig = at_most(1);
     answer(&rig, "b", "echo x > f").await;
-    let read = WorkspaceRead {
-        session_id: SessionId::from_trusted("b"),
-        claim: None,
-        owner: SessionId::from_trusted("b"),
-        key: key("b"),
-        spec: spec(),
-    };
+    let read = WorkspaceRead { claim: None, owner: SessionId::from_trusted("b"), key: key("b"), spec: spec() };
     let removed = async {
         started(&rig, "a").await;
         let key = key("a");

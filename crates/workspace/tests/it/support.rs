@@ -262,7 +262,6 @@ pub(crate) fn claim(session: &str) -> RunClaim {
 
 pub(crate) fn call(session: &str, tool: WorkspaceTool, input: &str) -> WorkspaceCall {
     WorkspaceCall {
-        session_id: SessionId::from_trusted(session),
         claim: Some(claim(session)),
         owner: SessionId::from_trusted(session),
         key: key(session),
