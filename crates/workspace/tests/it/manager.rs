@@ -269,7 +269,7 @@ async fn a_read_that_is_lost_half_way_runs_again() {
 }
 
 #[tokio::test]
-async fn calls_of_one_session_are_in_order_and_two_sessions_run_at_once() {
+async fn calls_in_one_workspace_are_in_order_and_those_in_two_run_at_once() {
     let rig = Rig::new();
     // Called in this order, awaited in the other.
     let first = rig.manager.call(call("s", Bash, &bash_input("sleep 0.2; echo 1 >> log")), Abort::never());
@@ -278,12 +278,21 @@ async fn calls_of_one_session_are_in_order_and_two_sessions_run_at_once() {
     let WorkspaceOutcome::Done(ToolOutcome::Completed { output }) = second.outcome else { panic!("{second:?}") };
     assert_eq!(output.as_str(), r#"{"exitCode":0,"stdout":"1\n2\n","stderr":""}"#);
 
-    // Another session on the same workspace: each waits for what the other writes.
-    let other = sharing("s", call("other", Bash, &bash_input("while [ ! -e a ]; do sleep 0.01; done; echo > b")));
-    let input = bash_input("echo > a; while [ ! -e b ]; do sleep 0.01; done");
-    let one = rig.answer(Bash, &input);
-    let (one, other) = tokio::join!(one, rig.manager.call(other, Abort::never()));
-    assert_eq!(in_short(one.events.iter().chain(&other.events)), ["exec bash completed 0"]);
+    // A session that shares the workspace waits its turn there too.
+    let first = rig.manager.call(call("s", Bash, &bash_input("sleep 0.2; echo 3 >> log")), Abort::never());
+    let other = rig.manager.call(sharing("s", call("other", Bash, &bash_input("cat log"))), Abort::never());
+    let (other, _) = tokio::join!(other, first);
+    let WorkspaceOutcome::Done(ToolOutcome::Completed { output }) = other.outcome else { panic!("{other:?}") };
+    assert_eq!(output.as_str(), r#"{"exitCode":0,"stdout":"1\n2\n3\n","stderr":""}"#);
+
+    // One with a workspace of its own does not.
+    let long = rig.manager.call(call("s", Bash, &bash_input("sleep 60")), Abort::never());
+    tokio::select! {
+        answer = long => panic!("it was to take longer: {answer:?}"),
+        answer = rig.manager.call(call("t", Bash, &bash_input("true")), Abort::never()) => {
+            assert_eq!(in_short(&answer.events), ["exec bash completed 0"]);
+        }
+    }
 }
 
 #[tokio::test]
