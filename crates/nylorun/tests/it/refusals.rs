@@ -47,7 +47,7 @@ async fn change_schema(db: &Db, sql: &str, table: &str, like: &str) {
 }
 
 /// Says something, and gives the event that ended the turn.
-async fn turn(server: &Server) -> Event {
+pub(crate) async fn turn(server: &Server) -> Event {
     let session = server.client().session("s");
     let command = Command::new(CommandKind::Message(Content::Text("hello".to_owned()))).expect("a key can be made");
     let accepted = session.command(&command).await.expect("the session is free");

@@ -2,31 +2,17 @@
 
 use std::time::Duration;
 
-use nylorun_client::{Command, CommandKind, Content, Environment, Event, Follow, OpenSession, Update};
+use nylorun_client::{Environment, Event, OpenSession};
 use nylorun_store::db::Statement;
 
 use crate::database;
 use crate::drill;
 use crate::raw::send;
-use crate::refusals::open;
+use crate::refusals::{open, turn};
 use crate::server::{Server, Setup};
 
 /// More edits of the transcript than a fold may read without leaving a snapshot.
 const TURNS: usize = 515;
-
-/// Says something, and gives the event that ended the turn.
-async fn turn(server: &Server) -> Event {
-    let session = server.client().session("s");
-    let command = Command::new(CommandKind::Message(Content::Text("hello".to_owned()))).expect("a key can be made");
-    let accepted = session.command(&command).await.expect("the session is free");
-    let mut events = session.events(Follow { after: accepted.cursor, ..Follow::default() });
-    loop {
-        match events.next().await.expect("the stream goes on").expect("the stream goes on") {
-            Update::Event(event) if event.ends_turn() => return event,
-            Update::Event(_) | Update::Delta(_) | Update::Interrupted { .. } => {}
-        }
-    }
-}
 
 /// How many tokens the model was shown in the turn that this event ended.
 fn shown(server: &Server, end: &Event) -> u64 {
