@@ -171,7 +171,7 @@ test('sandbox-and-definitions I19: of messages to all sessions at once one begin
 
 test('decisions, Busy sessions: a message that waits begins its turn before another session has the sandbox', async () => {
     const [owner, sharer] = await pair();
-    await command(world.app, owner, message([{ delayMs: 400 }, { text: 'one' }]));
+    await command(world.app, owner, message([{ delayMs: 2_000 }, { text: 'one' }]));
     await command(world.app, owner, message([{ delayMs: 600_000 }], { whenBusy: 'queue' }));
     await eventsUntil(world.app, owner, endsTurn);
     busy(await say(sharer, 'hi'));

@@ -168,8 +168,8 @@ async fn lines_typed_while_a_turn_runs_steer_it_or_wait() {
     let (_, server) = prepared(home.path()).await;
     open(&server).await;
     let mut talk = Talk::start(home.path(), &[]);
-    talk.say(&slow(1_500));
-    until_event(&server, "command.message").await;
+    talk.say(&slow(2_000));
+    server.until_running("s").await;
     talk.say("/steer rather this");
     talk.say("and then");
     let lines = talk.until("and then");
@@ -193,8 +193,8 @@ async fn one_message_waits_for_its_own_turn() {
     let (_, server) = prepared(path).await;
     open(&server).await;
     let mut talk = Talk::start(path, &[]);
-    talk.say(&slow(1_500));
-    until_event(&server, "command.message").await;
+    talk.say(&slow(2_000));
+    server.until_running("s").await;
     let args = ["--session", "s", "--when-busy", "queue", "--message", "second"];
     let (lines, code) = Chat::start(path, &args).end();
     assert_eq!((lines.last().map(String::as_str), code), (Some("second"), Some(0)));

@@ -122,7 +122,7 @@ async fn steers(harness: &str) {
     let home = tempfile::tempdir().expect("a folder can be made");
     let server = Setup::new(home.path()).with("NYLORUN_HARNESS", harness).start();
     open(&server).await;
-    let first = say(&server, "one", &slow(300), "reject");
+    let first = say(&server, "one", &slow(2_000), "reject");
     let steer = say(&server, "two", "rather this", "steer");
     assert_eq!(steer["turnId"], first["turnId"]);
     let events = after_turns(&server, 1).await;
@@ -141,9 +141,8 @@ async fn a_message_that_came_too_late_to_steer_keeps_its_place() {
     let server = Setup::new(home.path()).start();
     open(&server).await;
     // Its only model call has begun when it is running: nothing of it reads any more.
-    say(&server, "one", &json!([{"delayMs": 500, "text": "first is done"}]).to_string(), "reject");
-    let session = server.client().session("s");
-    while session.view().await.expect("it is there").status.as_str() != "running" {}
+    say(&server, "one", &json!([{"delayMs": 2_000, "text": "first is done"}]).to_string(), "reject");
+    server.until_running("s").await;
     say(&server, "two", &slow(0), "queue");
     say(&server, "three", "third", "steer");
     let events = after_turns(&server, 3).await;
@@ -162,6 +161,8 @@ async fn a_cancel_drops_what_waits() {
     let server = Setup::new(home.path()).start();
     open(&server).await;
     say(&server, "one", &slow(60_000), "reject");
+    // A message that steers is read by a model call that has not begun.
+    server.until_running("s").await;
     say(&server, "two", "second", "queue");
     say(&server, "three", "third", "steer");
     let cancel = json!({"requestId": "r", "idempotencyKey": "c", "type": "cancel"});

@@ -104,7 +104,7 @@ async fn a_message_that_waits_begins_its_turn_when_the_one_before_is_refused() {
     let server = Setup::new(home.path()).start();
     drill::prepare(&server).await.expect("it can be prepared");
     let session = server.client().session("s");
-    let slow = json!([{"delayMs": 500, "text": "never recorded"}]).to_string();
+    let slow = json!([{"delayMs": 2_000, "text": "never recorded"}]).to_string();
     drill::begin(&server.client(), "s", &slow).await.expect("it can begin");
     let db = open(&Database::Sqlite, home.path()).await;
     refuse(&db, "events", "type = 'message.assistant'").await;

@@ -129,6 +129,12 @@ impl Server {
         Key::new(self.key_text(name)).expect("a key")
     }
 
+    /// Waits until the session's turn runs: the call that it makes first has begun.
+    pub(crate) async fn until_running(&self, session: &str) {
+        let session = self.client().session(session);
+        while session.view().await.expect("it is there").status.as_str() != "running" {}
+    }
+
     /// Ends it as a crash does.
     pub(crate) fn kill(&mut self) {
         // An error means that it has ended already.
