@@ -64,6 +64,10 @@ impl Runtime {
         home.refuse_open_files(&database)?;
         say_starting(config, &database);
         let db = Arc::new(open_database(&database, OlderSchema::Migrate).await?);
+        let host_id = home.host_file()?.map_or_else(|| format!("host_{}", ulid()), |file| file.host_id);
+        let worker = worker_id(&host_id);
+        // Its connection is made while the rest is.
+        let worker_lock = tokio::spawn(hold_worker_lock(Arc::clone(&db), worker.clone()));
         let store = open_tenant(&db, config).await?;
         let kek = keys::vault_key(&home, &store).await?;
         let credentials = keys::of_command_line(&home, &store).await?;
@@ -71,7 +75,6 @@ impl Runtime {
 
         let listener = TcpListener::bind(config.listen).await.map_err(|error| listen_failure(config.listen, &error))?;
         let address = listener.local_addr().map_err(|error| listen_failure(config.listen, &error))?;
-        let host_id = home.host_file()?.map_or_else(|| format!("host_{}", ulid()), |file| file.host_id);
 
         let live = Live::default();
         let committer = Committer::new(store.clone(), live.clone());
@@ -84,7 +87,7 @@ impl Runtime {
         let blobs = open_blobs(&home)?;
         let in_process = in_process(models(config, &secrets, &store, &catalogue), &workspaces, &http_tools, &blobs);
         let harness = RuntimeHarness::start(config.harness, store.tenant(), in_process);
-        let scheduler = Scheduler::new(committer, harness.reached(), worker_id(&host_id), scheduler_config(config));
+        let scheduler = Scheduler::new(committer, harness.reached(), worker, scheduler_config(config));
         let app = App::new(Parts {
             store: store.clone(),
             live,
@@ -102,7 +105,7 @@ impl Runtime {
         let (stage, stages) = stages();
         let maintenance = sweeps::maintenance(&workspaces, crossings, &app);
         let server = spawn_server(listener, app, server_config(config, address.port()), stages);
-        let worker_lock = hold_worker_lock(&db, &scheduler).await?;
+        let worker_lock = worker_lock.await.map_err(|error| Failure::new(error.to_string()))??;
         let liveness = tokio::spawn(stay_alive(Arc::clone(&db), scheduler.clone(), worker_lock));
         let sweeps = tokio::spawn(run_sweeps(scheduler.clone(), maintenance));
 
@@ -250,8 +253,8 @@ fn spawn_server(listener: TcpListener, app: App, config: ServerConfig, stages: S
     })
 }
 
-async fn hold_worker_lock(db: &Db, scheduler: &Scheduler) -> Result<WorkerLock, Failure> {
-    let lock = db.hold_worker_lock(scheduler.worker().as_str()).await;
+async fn hold_worker_lock(db: Arc<Db>, worker: WorkerId) -> Result<WorkerLock, Failure> {
+    let lock = db.hold_worker_lock(worker.as_str()).await;
     lock.map_err(|error| Failure::new(format!("cannot mark this process as alive: {error}")))
 }
 

@@ -39,14 +39,14 @@ impl Postgres {
     /// Migrates the database and makes the pools.
     pub(super) async fn open(config: &Config, options: &DbOptions, counters: Arc<Counters>) -> Result<Self, OpenError> {
         let target = |role| Target::new(config, role);
-        let shown = || super::DatabaseUrl::Postgres(Box::new(config.clone())).to_string();
-        let first = Connection::open(&target(Role::Runtime)).await;
-        let first = first.map_err(|source| OpenError::Open { target: shown(), source })?;
-        migrate::postgres(first.client(), options.older).await?;
+        let writers = Pool::new(target(Role::Runtime), options.postgres_writers.max(1));
+        let readers = Pool::new(target(Role::Reads), options.postgres_readers.max(1));
+        // Making a connection takes the server longer than most statements: what comes first waits for none.
+        let ((), (), ()) = tokio::try_join!(bring_up(config, options), writers.warm(), readers.warm())?;
         Ok(Self {
             config: config.clone(),
-            writers: Pool::new(target(Role::Runtime), options.postgres_writers.max(1)),
-            readers: Pool::new(target(Role::Reads), options.postgres_readers.max(1)),
+            writers,
+            readers,
             publisher: Publisher::start(Pool::new(target(Role::Control), 1)),
             counters,
         })
@@ -125,6 +125,14 @@ impl Postgres {
         self.writers.close().await;
         self.readers.close().await;
     }
+}
+
+/// Brings the schema up, on a connection that is closed afterwards.
+async fn bring_up(config: &Config, options: &DbOptions) -> Result<(), OpenError> {
+    let shown = || super::DatabaseUrl::Postgres(Box::new(config.clone())).to_string();
+    let connection = Connection::open(&Target::new(config, Role::Runtime)).await;
+    let connection = connection.map_err(|source| OpenError::Open { target: shown(), source })?;
+    migrate::postgres(connection.client(), options.older).await
 }
 
 async fn query_on(connection: &mut Connection, sql: &str, params: &[Val]) -> Result<Vec<Row>, DbError> {

@@ -64,6 +64,14 @@ impl Pool {
         Ok(Pooled { connection, shared: Arc::clone(&self.shared), _permit: permit })
     }
 
+    /// Makes a connection for the first who asks. One that cannot be made is no failure yet: whoever asks tries again.
+    pub(super) async fn warm<E>(&self) -> Result<(), E> {
+        if let Ok(pooled) = self.get().await {
+            pooled.give_back();
+        }
+        Ok(())
+    }
+
     /// Waits a while for the connections in use and closes the rest.
     pub(super) async fn close(&self) {
         // Whoever is still busy then closes its connection itself, when it is done.
