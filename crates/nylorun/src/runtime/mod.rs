@@ -3,6 +3,7 @@
 mod harness;
 mod identity;
 mod keys;
+mod liveness;
 mod sweeps;
 
 use std::net::SocketAddr;
@@ -12,18 +13,17 @@ use std::time::{Duration, Instant};
 
 use nylorun_app::{App, Host, Parts};
 use nylorun_blobs::FileBlobs;
-use nylorun_domain::id::{TenantId, WorkerId};
+use nylorun_domain::id::TenantId;
 use nylorun_gates::catalogue::Catalogue;
 use nylorun_gates::outbound::Outbound;
 use nylorun_gates::{CallSettings, HttpToolGate, Models};
 use nylorun_harness::InProcess;
 use nylorun_keys::model::ModelSecrets;
 use nylorun_server::{Limits, ServerConfig, Stage, StageHandle, Stages, loopback_hosts, serve, stages};
-use nylorun_store::db::{DatabaseUrl, DbOptions, HomeLock, OlderSchema, WorkerLock};
+use nylorun_store::db::{DatabaseUrl, DbOptions, HomeLock, OlderSchema};
 use nylorun_store::{Db, NewTenant, Store};
 use nylorun_turns::{
-    Committer, Live, Scheduler, SchedulerConfig, StoreBudgets, StoreCrossings, StoreWorkspaceLog, fresh_key, now,
-    run_sweeps, ulid,
+    Committer, Live, Scheduler, SchedulerConfig, StoreBudgets, StoreCrossings, StoreWorkspaceLog, now, run_sweeps, ulid,
 };
 use nylorun_wire::model::CatalogueProvider;
 use nylorun_workspace::{Lifetime, ManagerConfig, Preference, ShellCommand, WorkspaceManager};
@@ -60,21 +60,18 @@ impl Runtime {
         let issuers = identity::trusted_issuers(config)?;
         let home = Home::prepare(&config.home)?;
         let lock = home.lock()?;
-        let database = config.database.clone().unwrap_or_else(|| home.database());
-        home.refuse_open_files(&database)?;
+        let database = database_of(config, &home)?;
         say_starting(config, &database);
         let db = Arc::new(open_database(&database, OlderSchema::Migrate).await?);
         let host_id = home.host_file()?.map_or_else(|| format!("host_{}", ulid()), |file| file.host_id);
-        let worker = worker_id(&host_id);
-        // Its connection is made while the rest is.
-        let worker_lock = tokio::spawn(hold_worker_lock(Arc::clone(&db), worker.clone()));
+        let worker = liveness::worker_id(&host_id);
+        let worker_lock = liveness::begin_lock(&db, &worker);
         let store = open_tenant(&db, config).await?;
         let kek = keys::vault_key(&home, &store).await?;
         let credentials = keys::of_command_line(&home, &store).await?;
         keys::register_bootstrap(config.management_key_file.as_deref(), &store).await?;
 
-        let listener = TcpListener::bind(config.listen).await.map_err(|error| listen_failure(config.listen, &error))?;
-        let address = listener.local_addr().map_err(|error| listen_failure(config.listen, &error))?;
+        let (listener, address) = listen(config.listen).await?;
 
         let live = Live::default();
         let committer = Committer::new(store.clone(), live.clone());
@@ -106,7 +103,7 @@ impl Runtime {
         let maintenance = sweeps::maintenance(&workspaces, crossings, &app);
         let server = spawn_server(listener, app, server_config(config, address.port()), stages);
         let worker_lock = worker_lock.await.map_err(|error| Failure::new(error.to_string()))??;
-        let liveness = tokio::spawn(stay_alive(Arc::clone(&db), scheduler.clone(), worker_lock));
+        let liveness = tokio::spawn(liveness::stay_alive(Arc::clone(&db), scheduler.clone(), worker_lock));
         let sweeps = tokio::spawn(run_sweeps(scheduler.clone(), maintenance));
 
         let url = format!("http://{address}");
@@ -245,6 +242,12 @@ fn server_config(config: &Config, port: u16) -> ServerConfig {
     ServerConfig { allowed_hosts, public_url: config.public_url.clone(), version, limits }
 }
 
+async fn listen(at: SocketAddr) -> Result<(TcpListener, SocketAddr), Failure> {
+    let listener = TcpListener::bind(at).await.map_err(|error| listen_failure(at, &error))?;
+    let address = listener.local_addr().map_err(|error| listen_failure(at, &error))?;
+    Ok((listener, address))
+}
+
 fn spawn_server(listener: TcpListener, app: App, config: ServerConfig, stages: Stages) -> JoinHandle<()> {
     tokio::spawn(async move {
         if let Err(error) = serve(listener, app, config, stages).await {
@@ -253,31 +256,11 @@ fn spawn_server(listener: TcpListener, app: App, config: ServerConfig, stages: S
     })
 }
 
-async fn hold_worker_lock(db: Arc<Db>, worker: WorkerId) -> Result<WorkerLock, Failure> {
-    let lock = db.hold_worker_lock(worker.as_str()).await;
-    lock.map_err(|error| Failure::new(format!("cannot mark this process as alive: {error}")))
-}
-
-/// While the lock is held, other processes know that this one is alive. When it is lost they may take over, so this one
-/// gives up what it advances, and takes the lock again.
-async fn stay_alive(db: Arc<Db>, scheduler: Scheduler, mut lock: WorkerLock) {
-    const RETRY: Duration = Duration::from_millis(500);
-    loop {
-        if lock.lost().wait_for(|lost| *lost).await.is_err() {
-            // The store is closed.
-            return;
-        }
-        tracing::warn!("the database connection that marks this process as alive was lost");
-        scheduler.abandon();
-        drop(lock);
-        lock = loop {
-            match db.hold_worker_lock(scheduler.worker().as_str()).await {
-                Ok(lock) => break lock,
-                Err(error) => tracing::warn!(%error, "this process cannot be marked as alive"),
-            }
-            tokio::time::sleep(RETRY).await;
-        };
-    }
+/// The database that is set, or the home's own.
+fn database_of(config: &Config, home: &Home) -> Result<DatabaseUrl, Failure> {
+    let database = config.database.clone().unwrap_or_else(|| home.database());
+    home.refuse_open_files(&database)?;
+    Ok(database)
 }
 
 /// Opens a database.
@@ -332,10 +315,6 @@ fn workspace_manager(
 }
 
 /// A name for this process that no other one has had.
-fn worker_id(host_id: &str) -> WorkerId {
-    WorkerId::from_trusted(format!("worker-{host_id}-{}-{}", std::process::id(), &fresh_key()[..8]))
-}
-
 fn open_blobs(home: &Home) -> Result<Arc<FileBlobs>, Failure> {
     let path = home.blobs();
     FileBlobs::open(&path)
