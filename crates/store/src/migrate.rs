@@ -1,11 +1,12 @@
-//! Migrations: SQL files inside the binary, one pair for each version, applied in order and each in its own
-//! transaction, under a lock. Why not a library: `docs/decisions/0003-migrations.md`.
+//! Migrations: SQL files inside the binary, one pair for each version, applied in order, under a lock: on SQLite each in
+//! its own transaction, on PostgreSQL all in one. Why not a library: `docs/decisions/0003-migrations.md`.
 //!
 //! The table `schema_migrations` records what was applied, with the SHA-256 of the text. A database that knows a newer
 //! version, or an applied text that has changed since, is refused and left as it is.
 
 use std::fmt::Write as _;
 
+use futures_util::future::join_all;
 use rusqlite::Connection;
 use sha2::{Digest, Sha256};
 use tokio_postgres::Client;
@@ -136,9 +137,8 @@ fn sqlite_step(connection: &mut Connection) -> Result<bool, OpenError> {
 
 fn sqlite_step_locked(connection: &Connection) -> Result<bool, OpenError> {
     sqlite_batch(connection, CREATE_TABLE).map_err(opening)?;
-    let Some(next) = next(MIGRATIONS, &sqlite_applied(connection).map_err(opening)?, |step| step.sqlite)? else {
-        return Ok(false);
-    };
+    let applied = sqlite_applied(connection).map_err(opening)?;
+    let Some(next) = missing(MIGRATIONS, &applied, |step| step.sqlite)?.first() else { return Ok(false) };
     let failed = |source| OpenError::Migration { version: next.version, name: next.name, source };
     sqlite_batch(connection, next.sqlite).map_err(failed)?;
     let violations = sqlite_violations(connection).map_err(failed)?;
@@ -205,19 +205,20 @@ async fn postgres_steps(client: &Client) -> Result<(), OpenError> {
     if !postgres_has_table(client).await.map_err(opening)? {
         postgres_batch(client, CREATE_TABLE).await.map_err(opening)?;
     }
-    let mut applied = postgres_applied(client).await.map_err(opening)?;
-    while let Some(next) = next(MIGRATIONS, &applied, |step| step.postgres)? {
-        let Migration { version, name, .. } = *next;
-        let failed = |source| OpenError::Migration { version, name, source };
-        postgres_batch(client, next.postgres).await.map_err(failed)?;
-        let checksum = checksum(next.postgres);
-        let insert = format!(
-            "INSERT INTO schema_migrations (version, name, checksum) VALUES ({version}, '{name}', '{checksum}')"
-        );
-        postgres_batch(client, &insert).await.map_err(failed)?;
-        applied.push(Applied { version, checksum });
-    }
-    Ok(())
+    let applied = postgres_applied(client).await.map_err(opening)?;
+    // All are on their way at once: the server takes them in order, and what follows one that fails fails with it.
+    let steps = missing(MIGRATIONS, &applied, |step| step.postgres)?.iter().map(|step| postgres_step(client, step));
+    join_all(steps).await.into_iter().collect()
+}
+
+async fn postgres_step(client: &Client, step: &Migration) -> Result<(), OpenError> {
+    let Migration { version, name, postgres, .. } = *step;
+    let checksum = checksum(postgres);
+    let sql = format!(
+        "{postgres};
+        INSERT INTO schema_migrations (version, name, checksum) VALUES ({version}, '{name}', '{checksum}')"
+    );
+    postgres_batch(client, &sql).await.map_err(|source| OpenError::Migration { version, name, source })
 }
 
 async fn postgres_has_table(client: &Client) -> Result<bool, DbError> {
@@ -241,12 +242,12 @@ async fn postgres_batch(client: &Client, sql: &str) -> Result<(), DbError> {
     client.batch_execute(sql).await.map_err(|error| failure(sql, &chain(&error)))
 }
 
-/// The first migration that is not applied yet, after checking those that are.
-fn next<'a>(
+/// The migrations that are not applied yet, after checking those that are.
+fn missing<'a>(
     known: &'a [Migration],
     applied: &[Applied],
     text: fn(&Migration) -> &'static str,
-) -> Result<Option<&'a Migration>, OpenError> {
+) -> Result<&'a [Migration], OpenError> {
     let newest = known.last().map_or(0, |migration| migration.version);
     for row in applied {
         let Some(migration) = known.iter().find(|migration| migration.version == row.version) else {
@@ -257,17 +258,15 @@ fn next<'a>(
         }
     }
     let done = applied.last().map_or(0, |row| row.version);
-    Ok(known.iter().find(|migration| migration.version > done))
+    Ok(&known[known.partition_point(|migration| migration.version <= done)..])
 }
 
 /// Fails unless every migration was applied.
 fn refuse_older(applied: &[Applied], text: fn(&Migration) -> &'static str) -> Result<(), OpenError> {
-    match next(MIGRATIONS, applied, text)? {
-        None => Ok(()),
-        Some(_) => {
-            Err(OpenError::SchemaOld { found: applied.last().map_or(0, |row| row.version), wanted: schema_version() })
-        }
+    if missing(MIGRATIONS, applied, text)?.is_empty() {
+        return Ok(());
     }
+    Err(OpenError::SchemaOld { found: applied.last().map_or(0, |row| row.version), wanted: schema_version() })
 }
 
 fn checksum(text: &str) -> String {
