@@ -79,8 +79,8 @@ pub(crate) async fn measure(database: &Database, report: &mut Report) -> Result<
     Ok(())
 }
 
-/// The time of a turn before which all of the record is folded, since nothing like it was done before. It leaves a
-/// snapshot behind: a session that grows to this length has been folded more than once.
+/// The time of a turn before which all of the record is folded, since this session was written at once. It leaves a
+/// snapshot behind, as a session that is talked to does on its way to this length.
 async fn first_fold(home: &Path, own: &Database) -> Result<Duration, Failure> {
     let server = Server::start(home, own)?;
     let client = server.client()?;

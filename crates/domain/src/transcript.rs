@@ -177,15 +177,6 @@ pub enum Folding {
     Undo(TurnId),
 }
 
-impl Folding {
-    /// Whose event it is.
-    pub fn turn(&self) -> &TurnId {
-        match self {
-            Self::Edit(turn, _) | Self::Undo(turn) => turn,
-        }
-    }
-}
-
 /// A transcript that is being folded from the record.
 #[derive(Clone, Debug, Default)]
 pub struct Fold {

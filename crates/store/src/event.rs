@@ -83,14 +83,13 @@ impl Store {
         Ok(rows.first().map(read).transpose()?)
     }
 
-    /// Gives what the record from `from` on did to the transcript, in order, with each event's place. While a page is
-    /// read, the next one is fetched: neither the database nor the reader waits for the other, and no more than two
-    /// pages are held.
+    /// Gives what the record from `from` on did to the transcript, in order. While a page is read, the next one is
+    /// fetched: neither the database nor the reader waits for the other, and no more than two pages are held.
     pub async fn event_transcript<E: From<StoreError>>(
         &self,
         session: &SessionId,
         from: i64,
-        mut take: impl FnMut(i64, Folding) -> Result<(), E>,
+        mut take: impl FnMut(Folding) -> Result<(), E>,
     ) -> Result<(), E> {
         let mut page = self.transcript_page(session, from).await?;
         while let Some(next) = page.next_from {
@@ -131,12 +130,12 @@ struct TranscriptPage {
 /// Reads a page, and lets others have the thread every now and then.
 async fn take_page<E: From<StoreError>>(
     rows: &[Row],
-    take: &mut impl FnMut(i64, Folding) -> Result<(), E>,
+    take: &mut impl FnMut(Folding) -> Result<(), E>,
 ) -> Result<(), E> {
     let mut unbroken = 0;
     for row in rows {
         if let Some(folding) = read_folding_of(row)? {
-            take(row.int(0).map_err(StoreError::from)?, folding)?;
+            take(folding)?;
         }
         unbroken += row.text(2).map_err(StoreError::from)?.len();
         if unbroken >= UNBROKEN_BYTES {

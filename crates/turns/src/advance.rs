@@ -8,7 +8,7 @@ use nylorun_domain::id::{SessionId, TurnId, WorkerId};
 use nylorun_domain::segment::{Next, SegmentInput, TurnEnd, TurnOutput, YieldAfter};
 use nylorun_domain::session::{Session, Status};
 use nylorun_domain::time::Millis;
-use nylorun_domain::transcript::{Edit, Input, Line};
+use nylorun_domain::transcript::{Input, Line};
 use nylorun_domain::turn::{Journal, Owner, Take, fail_alone, release, take};
 use nylorun_ports::abort::{Abort, AbortKind};
 use nylorun_ports::run::{CoreError, Harness, RunCore, RunEnd, TurnStart};
@@ -19,8 +19,8 @@ use crate::begun::Begun;
 use crate::clock::{now, stamp};
 use crate::committer::{CommitError, Committer, Updated};
 use crate::core::{SessionCore, Taking};
-use crate::load::{self, History, LoadError, Manifests};
-use crate::transcripts::{LeftAt, Transcripts};
+use crate::load::{self, LoadError, Manifests};
+use crate::transcripts::{History, LeftAt, Transcripts};
 
 /// How long an owner may be silent before its sessions are taken over (engine b.4).
 pub(crate) const LEASE: Duration = Duration::from_secs(30);
@@ -141,23 +141,26 @@ impl Advancer {
         let start = self.start(&taken).await;
         let Taken { session, take, turn, effects, .. } = taken;
         let core = Arc::new(SessionCore::new(self.committer.clone(), take, turn, Journal::of(effects)));
-        let (start, snapshot_at) = match start {
+        let (start, mut history) = match start {
             Ok(started) => started,
             Err(LoadError::Store(error)) => return Err(error),
             Err(LoadError::Incompatible(problem)) => {
                 return self.fail(&session, &core, "execution.incompatible", problem).await;
             }
         };
-        let (epoch, transcript) = (start.epoch, Arc::clone(&start.transcript));
+        let epoch = start.epoch;
         let end = self.harness.run(start, Arc::<SessionCore>::clone(&core), abort.clone()).await;
-        if let Some(upto) = snapshot_at {
-            self.leave_snapshot(&session, upto, Arc::clone(&transcript));
+        if let Some(upto) = history.snapshot_due(&session) {
+            self.leave_snapshot(&session, upto, Arc::clone(&history.lines));
+            history.unsaved = 0;
         }
         let (taken, journal) = core.finish().await;
         match end {
             RunEnd::Settled => {
                 let Some(settled) = taken else { return Ok(Advanced::Done) };
-                self.keep_transcript(&settled, core.turn(), epoch, transcript, core.edits().await);
+                if let Some(history) = core.edits().await.and_then(|edits| history.edited(edits)) {
+                    self.transcripts.leave(&settled.id, epoch, LeftAt::after(&settled, core.turn()), history);
+                }
                 Ok(if settled.status == Status::Runnable { Advanced::GoesOn } else { Advanced::Done })
             }
             RunEnd::Released(CoreError::OwnershipLost) if taken.is_none() => Ok(Advanced::Again),
@@ -182,23 +185,7 @@ impl Advancer {
         }
     }
 
-    /// Keeps the transcript as the segment left it, for the next one.
-    fn keep_transcript(
-        &self,
-        settled: &Session,
-        turn: &TurnId,
-        epoch: i64,
-        mut transcript: Arc<Vec<Line>>,
-        edits: Option<Vec<Edit>>,
-    ) {
-        let Some(edits) = edits else { return };
-        let lines = Arc::make_mut(&mut transcript);
-        if edits.into_iter().all(|edit| edit.apply(lines).is_ok()) {
-            self.transcripts.leave(&settled.id, epoch, LeftAt::after(settled, turn), transcript);
-        }
-    }
-
-    /// Leaves what a long fold gave to the next one. Nothing waits for it, and nothing depends on it.
+    /// Leaves a long history to the folds to come. Nothing waits for it, and nothing depends on it.
     fn leave_snapshot(&self, session: &Session, upto: i64, lines: Arc<Vec<Line>>) {
         let (store, id, opened_at) = (self.store().clone(), session.id.clone(), session.created_at);
         tokio::spawn(async move {
@@ -210,15 +197,14 @@ impl Advancer {
         });
     }
 
-    /// What the run starts from, and up to where a snapshot of its history may be left.
-    async fn start(&self, taken: &Taken) -> Result<(TurnStart, Option<i64>), LoadError> {
+    /// What the run starts from, and its history.
+    async fn start(&self, taken: &Taken) -> Result<(TurnStart, History), LoadError> {
         let session = &taken.session;
         let hash = session.turn_manifest_hash.as_ref().unwrap_or(&session.manifest_hash);
-        let History { lines: transcript, snapshot_at } =
-            match self.transcripts.take(&session.id, session.epoch, &LeftAt::of(session)) {
-                Some(lines) => History { lines, snapshot_at: None },
-                None => load::transcript(self.store(), session).await?,
-            };
+        let history = match self.transcripts.take(&session.id, session.epoch, &LeftAt::of(session)) {
+            Some(history) => history,
+            None => load::transcript(self.store(), session).await?,
+        };
         let input = match &taken.begun {
             Some(input) => SegmentInput::Message(input.clone()),
             None => load::input(self.store(), session).await?,
@@ -232,11 +218,11 @@ impl Advancer {
             manifest: self.manifests.get(self.store(), hash).await?,
             input,
             yield_after: self.yield_after,
-            transcript,
+            transcript: Arc::clone(&history.lines),
             outcomes: load::outcomes(&taken.effects, session.segment),
             workspace: load::workspace(self.store(), session),
         };
-        Ok((start, snapshot_at))
+        Ok((start, history))
     }
 
     /// Fails the turn, since nothing can run it.

@@ -18,6 +18,8 @@ use nylorun_wire::event::read_input;
 use nylorun_wire::transcript::entries_from_lines;
 use tokio::task::JoinError;
 
+use crate::transcripts::{History, may_have_snapshot};
+
 /// Why a run cannot start.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum LoadError {
@@ -80,34 +82,22 @@ async fn message(store: &Store, session: &Session) -> Result<Input, LoadError> {
     read_input(&event.body).map_err(|error| LoadError::Incompatible(error.to_string()))
 }
 
-/// A fold that read so many events leaves a snapshot behind, from which the next one goes on.
-const SNAPSHOT_AFTER: usize = 512;
-
-/// The model's history, folded from the record.
-pub(crate) struct History {
-    pub(crate) lines: Arc<Vec<Line>>,
-    /// The last event that is folded into it, where it took long and no turn that may be undone is among them.
-    pub(crate) snapshot_at: Option<i64>,
-}
-
 /// The model's history before the segment, folded from the record.
 pub(crate) async fn transcript(store: &Store, session: &Session) -> Result<History, LoadError> {
     let (mut fold, from) = begin_fold(store, session).await?;
-    let (mut events, mut last) = (0, None);
-    let take = |seq, folding: Folding| {
-        events += 1;
-        last = Some((seq, folding.turn().clone()));
+    let mut unsaved = 0;
+    let take = |folding: Folding| {
+        unsaved += 1;
         fold.take(folding).map_err(|error| LoadError::Incompatible(error.to_string()))
     };
     store.event_transcript(&session.id, from, take).await?;
-    let ended = last.filter(|(_, turn)| events >= SNAPSHOT_AFTER && session.active_turn_id.as_ref() != Some(turn));
-    Ok(History { lines: Arc::new(fold.into_lines()), snapshot_at: ended.map(|(seq, _)| seq) })
+    Ok(History { lines: Arc::new(fold.into_lines()), unsaved })
 }
 
 /// Where the fold begins: at the session's snapshot, if there is one, or where its history does.
 async fn begin_fold(store: &Store, session: &Session) -> Result<(Fold, i64), LoadError> {
     let from = session.history_from;
-    let may_have_one = usize::try_from(session.head - from).is_ok_and(|events| events >= SNAPSHOT_AFTER);
+    let may_have_one = may_have_snapshot(session.head - from);
     let snapshot = if may_have_one { store.snapshot_get(&session.id, from).await? } else { None };
     Ok(match snapshot {
         Some(Snapshot { upto, entries }) => (read_snapshot(entries).await?.into(), upto + 1),

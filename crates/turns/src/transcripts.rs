@@ -13,14 +13,45 @@ use nylorun_domain::model::{Candidate, OutputPart, ToolInput};
 use nylorun_domain::session::Session;
 use nylorun_domain::time::Millis;
 use nylorun_domain::tool::ToolOutcome;
-use nylorun_domain::transcript::{Entry, Input, Line};
+use nylorun_domain::transcript::{Edit, Entry, Input, Line};
 
+/// After so many edits, a snapshot is left behind, from which the next fold goes on.
+const SNAPSHOT_AFTER: usize = 512;
 /// Most text that is kept, in bytes.
 const BUDGET: usize = 32 << 20;
 /// What an entry weighs beside its text, which the item that the model is shown holds once more.
 const ENTRY: usize = 256;
 /// A session that waits longer holds no memory.
 const KEPT_FOR: Duration = Duration::from_secs(60);
+
+/// The model's history before a segment.
+#[derive(Clone, Debug)]
+pub(crate) struct History {
+    pub(crate) lines: Arc<Vec<Line>>,
+    /// How many edits of it the session's snapshot does not have.
+    pub(crate) unsaved: usize,
+}
+
+impl History {
+    /// The last event that is folded into it, when it is time for a snapshot and no turn that may be undone is in it:
+    /// before a turn's first segment, all the turns before have ended.
+    pub(crate) fn snapshot_due(&self, session: &Session) -> Option<i64> {
+        let input = session.input_seq.filter(|_| session.segment == 0 && self.unsaved >= SNAPSHOT_AFTER)?;
+        Some(input - 1)
+    }
+
+    /// The history after a segment did this to it; `None` when that does not fit.
+    pub(crate) fn edited(mut self, edits: Vec<Edit>) -> Option<Self> {
+        self.unsaved += edits.len();
+        let lines = Arc::make_mut(&mut self.lines);
+        edits.into_iter().all(|edit| edit.apply(lines).is_ok()).then_some(self)
+    }
+}
+
+/// Whether a record of so many events may have a snapshot.
+pub(crate) fn may_have_snapshot(events: i64) -> bool {
+    usize::try_from(events).is_ok_and(|events| events >= SNAPSHOT_AFTER)
+}
 
 /// The transcripts.
 #[derive(Debug, Default)]
@@ -68,24 +99,24 @@ impl LeftAt {
 struct Transcript {
     epoch: i64,
     place: LeftAt,
-    lines: Arc<Vec<Line>>,
+    history: History,
     weight: usize,
     left_at: Instant,
 }
 
 impl Transcripts {
     /// Takes out the transcript that the run of this epoch left at this place, if it is still here.
-    pub(crate) fn take(&self, session: &SessionId, epoch: i64, place: &LeftAt) -> Option<Arc<Vec<Line>>> {
+    pub(crate) fn take(&self, session: &SessionId, epoch: i64, place: &LeftAt) -> Option<History> {
         let mut kept = self.kept();
         let transcript = kept.sessions.remove(session)?;
         kept.weight -= transcript.weight;
-        (transcript.epoch == epoch && transcript.place == *place).then_some(transcript.lines)
+        (transcript.epoch == epoch && transcript.place == *place).then_some(transcript.history)
     }
 
     /// Keeps what the run of this epoch left.
-    pub(crate) fn leave(&self, session: &SessionId, epoch: i64, place: LeftAt, lines: Arc<Vec<Line>>) {
-        let weight = lines.iter().map(|line| weight(line.entry())).sum();
-        let transcript = Transcript { epoch, place, lines, weight, left_at: Instant::now() };
+    pub(crate) fn leave(&self, session: &SessionId, epoch: i64, place: LeftAt, history: History) {
+        let weight = history.lines.iter().map(|line| weight(line.entry())).sum();
+        let transcript = Transcript { epoch, place, history, weight, left_at: Instant::now() };
         let mut kept = self.kept();
         if let Some(older) = kept.sessions.insert(session.clone(), transcript) {
             kept.weight -= older.weight;
@@ -169,7 +200,7 @@ mod tests {
     use nylorun_domain::time::Millis;
     use nylorun_domain::transcript::{Entry, Input, Line};
 
-    use super::{BUDGET, KEPT_FOR, LeftAt, Transcripts};
+    use super::{BUDGET, History, KEPT_FOR, LeftAt, Transcripts};
 
     const REST: LeftAt = LeftAt::Rest { opened_at: Millis(1) };
 
@@ -177,8 +208,12 @@ mod tests {
         SessionId::from_trusted(name)
     }
 
-    fn entries(len: usize) -> Arc<Vec<Line>> {
-        Arc::new(vec![Line::from(Entry::Input(Input::Content(Text::from("x".repeat(len)))))])
+    fn entries(len: usize) -> History {
+        history(Arc::new(vec![Line::from(Entry::Input(Input::Content(Text::from("x".repeat(len)))))]))
+    }
+
+    fn history(lines: Arc<Vec<Line>>) -> History {
+        History { lines, unsaved: 0 }
     }
 
     #[test]
@@ -186,21 +221,21 @@ mod tests {
         let transcripts = Transcripts::default();
         let left = Arc::new(vec![Line::from(Entry::Final { output: Json::string("x") })]);
         let take = |id, epoch, place: &LeftAt| {
-            let lines = transcripts.take(&session(id), epoch, place);
-            lines.map(|lines| Arc::ptr_eq(&lines, &left))
+            let history = transcripts.take(&session(id), epoch, place);
+            history.map(|history| Arc::ptr_eq(&history.lines, &left))
         };
         let within = LeftAt::Within(TurnId::from_trusted("t"));
-        transcripts.leave(&session("a"), 3, REST, Arc::clone(&left));
+        transcripts.leave(&session("a"), 3, REST, history(Arc::clone(&left)));
         assert_eq!(take("b", 3, &REST), None);
         assert_eq!(take("a", 3, &REST), Some(true));
         assert_eq!(take("a", 3, &REST), None, "it is taken out");
-        transcripts.leave(&session("a"), 4, REST, Arc::clone(&left));
+        transcripts.leave(&session("a"), 4, REST, history(Arc::clone(&left)));
         assert_eq!(take("a", 5, &REST), None, "another run came between");
-        transcripts.leave(&session("a"), 6, within.clone(), Arc::clone(&left));
+        transcripts.leave(&session("a"), 6, within.clone(), history(Arc::clone(&left)));
         assert_eq!(take("a", 6, &within), Some(true));
-        transcripts.leave(&session("a"), 6, within, Arc::clone(&left));
+        transcripts.leave(&session("a"), 6, within, history(Arc::clone(&left)));
         assert_eq!(take("a", 6, &REST), None, "the turn was cancelled");
-        transcripts.leave(&session("a"), 6, REST, Arc::clone(&left));
+        transcripts.leave(&session("a"), 6, REST, history(Arc::clone(&left)));
         let other = LeftAt::Rest { opened_at: Millis(2) };
         assert_eq!(take("a", 6, &other), None, "another session has the id now");
         assert_eq!(transcripts.kept().weight, 0);

@@ -31,7 +31,7 @@ fn edit(session: &str, seq: i64) -> Statement {
 /// What the sink is given from this place on.
 async fn given(store: &Store, session: &str, from: i64) -> Vec<Folding> {
     let mut given = Vec::new();
-    let take = |_, folding| {
+    let take = |folding| {
         given.push(folding);
         Ok::<_, StoreError>(())
     };
@@ -78,7 +78,7 @@ async fn reading_ends_with_what_cannot_be_read_or_is_not_taken() {
         test.db.write((0..3).map(|seq| edit("s", seq)).chain([broken]).collect()).await.unwrap();
         let session = SessionId::from_trusted("s");
         let mut taken = 0;
-        let take = |_, _| {
+        let take = |_| {
             taken += 1;
             Ok::<_, StoreError>(())
         };
@@ -93,7 +93,7 @@ async fn reading_ends_with_what_cannot_be_read_or_is_not_taken() {
                 Self(Some(error.to_string()))
             }
         }
-        let refuse = |_, folding| match folding {
+        let refuse = |folding| match folding {
             Folding::Edit(_, Edit { keep: 1, .. }) => Err(Refused(None)),
             Folding::Edit(..) | Folding::Undo(_) => Ok(()),
         };

@@ -1,0 +1,1 @@
+DELETE FROM transcript_snapshots WHERE session_id = 's'
