@@ -19,7 +19,6 @@ const UNREACHABLE: Record<string, string> = {
     placement_refused: 'pods are not built',
     credential_conflict: 'vaults are not built',
     mcp_preview_failed: 'MCP is not built',
-    reads_unavailable: 'pages answer storage that is down as every route does: 503 request_rejected',
 };
 
 /** Statuses that this version cannot send with a code that it sends with others. */
@@ -30,8 +29,8 @@ const UNREACHABLE_STATUSES: Record<string, string> = {
 /** Codes that have a page and never come over HTTP (api 1.8). */
 const NEVER_HTTP = ['credential_rejected', 'connection_missing', 'incompatible_host'];
 
-/** `internal_error` needs a fault; only a database that is a server can be hurt from outside. */
-const UNREACHABLE_HERE = DATABASE === 'postgres' ? [] : ['internal_error'];
+/** These need a fault; only a database that is a server can be hurt from outside. */
+const UNREACHABLE_HERE = DATABASE === 'postgres' ? [] : ['internal_error', 'reads_unavailable'];
 
 /** Event types that nothing writes yet, each with the reason. */
 const UNWRITTEN: Record<string, string> = {

@@ -28,6 +28,34 @@ if (DATABASE === 'postgres') {
         done(await world.app.get('/v1/agents'));
     });
 
+    test('api 1.8: a page of a list that cannot be read is 503 reads_unavailable, and no other route', async () => {
+        const session = await newSession(world.app);
+        const usage = `/v1/sessions/${session}/usage`;
+        const pages = () => [
+            world.app.get('/v1/sessions?limit=5'),
+            world.app.get(`/v1/sessions/${session}/calls/model`),
+            world.management.get('/v1/tenant/calls/model'),
+        ];
+        const others = () => [
+            world.app.get('/v1/sessions'),
+            world.app.get(`/v1/sessions/${session}/items?limit=5`),
+            world.app.get(usage),
+            world.management.get('/v1/tenant/usage'),
+        ];
+        // Without its keys the server cannot even tell who asks.
+        for (const tables of [['sessions', 'model_usage'], ['principals']]) {
+            for (const table of tables) sql(`ALTER TABLE ${table} RENAME TO ${table}_elsewhere`);
+            for (const page of pages()) {
+                const answer = await page;
+                refused(answer, 503, 'reads_unavailable');
+                assert.equal(answer.headers.get('retry-after'), '1');
+            }
+            for (const other of others()) refused(await other, 503, 'request_rejected');
+            for (const table of tables) sql(`ALTER TABLE ${table}_elsewhere RENAME TO ${table}`);
+            for (const read of [...pages(), ...others()]) done(await read);
+        }
+    });
+
     test('engine e.5: budgets that cannot be read let calls go on, with a warning, and hold again later', async () => {
         done(await world.management.put('/v1/tenant/config/seed', { requestId: 'r', fixtureModel: true }));
         const session = await newSession(world.app);

@@ -4,7 +4,7 @@ use nylorun_domain::caller::Scope;
 use nylorun_domain::json::Value;
 use nylorun_wire::schema::{FILE_HASH, ID, KEY_ID, Need, Schema, answers};
 
-use crate::route::{AnswerKind, Audience, BodyKind, QueryParam, ROUTES, Refusal, Route};
+use crate::route::{AnswerKind, Audience, BodyKind, Pages, QueryParam, ROUTES, Refusal, Route};
 
 /// `/openapi/runtime.json`
 pub fn runtime_document() -> Value {
@@ -211,7 +211,13 @@ fn done(answer: &AnswerKind) -> Vec<(String, Value)> {
 
 /// Refusals that follow from what a route reads.
 fn general_refusals(route: &Route) -> Vec<(u16, &'static str)> {
-    let mut refusals = vec![(503, "request_rejected: the server's storage does not answer now")];
+    let mut refusals = match route.pages {
+        Pages::Never => vec![(503, "request_rejected: the server's storage does not answer now")],
+        Pages::WithLimit => {
+            vec![(503, "request_rejected: the server's storage does not answer now, and no page is asked for")]
+        }
+        Pages::Always => vec![],
+    };
     if route.audience != Audience::Management {
         refusals.push((400, "subject_invalid: the subject or its scopes are wrong"));
     }

@@ -65,12 +65,25 @@ async fn pass(server: &Arc<Server>, head: Head, body: Incoming) -> Result<Reply,
     check_protocol(&head)?;
     check_tenant(server, &head)?;
     match found {
-        Some((route, params)) => serve(server, head, body, route, params?).await,
+        Some((route, params)) => {
+            let is_page = route.pages.are_asked_for(&head.query);
+            let answer = serve(server, head, body, route, params?).await;
+            answer.map_err(|rejection| if is_page { of_page(rejection) } else { rejection })
+        }
         None => {
             authenticate(server, &head, Audience::Everyone).await?;
             Err(Rejection::missing("Route not found"))
         }
     }
+}
+
+/// The refusal of a page. It begins no work, so that nothing but storage which does not answer makes it a 503, and
+/// that has a code of its own (api 1.8).
+fn of_page(mut rejection: Rejection) -> Rejection {
+    if (rejection.status, rejection.code) == (503, Code::RequestRejected) {
+        rejection.code = Code::ReadsUnavailable;
+    }
+    rejection
 }
 
 /// Step 1: this server answers for the named host.

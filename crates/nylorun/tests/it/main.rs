@@ -27,6 +27,7 @@ mod issuers;
 mod kills;
 mod log;
 mod orders;
+mod pages;
 mod queue;
 mod raw;
 mod refusals;

@@ -17,6 +17,7 @@ use nylorun_wire::schema::Schema;
 pub use table::ROUTES;
 
 use crate::reply::Reply;
+use crate::path::Query;
 use crate::request::Call;
 
 /// A handler's work.
@@ -49,6 +50,8 @@ pub struct Route {
     /// Whether it begins work, which a server that is being stopped refuses.
     pub work: Work,
     pub(crate) handler: fn(Call) -> Answering,
+    /// Whether it answers pages of a list, which have a code of their own when they cannot be read.
+    pub pages: Pages,
 }
 
 /// Methods of routes.
@@ -142,6 +145,28 @@ pub enum Work {
 }
 
 /// A request's route and the raw segments that stand for its parameters.
+/// Whether a route answers pages of a list (api 1.10).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pages {
+    /// It does not.
+    Never,
+    /// It does where the query has `limit`.
+    WithLimit,
+    /// It does.
+    Always,
+}
+
+impl Pages {
+    /// Whether a request with this query asks for a page.
+    pub(crate) fn are_asked_for(self, query: &Query) -> bool {
+        match self {
+            Self::Never => false,
+            Self::WithLimit => query.get("limit").is_some(),
+            Self::Always => true,
+        }
+    }
+}
+
 pub(crate) struct Match<'p> {
     pub(crate) route: &'static Route,
     pub(crate) params: Vec<(&'static str, &'p str)>,

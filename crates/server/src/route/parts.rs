@@ -3,7 +3,7 @@
 use nylorun_wire::code::Code;
 use nylorun_wire::schema::{Schema, TEXT};
 
-use super::{AnswerKind, Answering, Audience, BodyKind, QueryParam, Refusal, Route, Scope, Verb, Work};
+use super::{AnswerKind, Answering, Audience, BodyKind, Pages, QueryParam, Refusal, Route, Scope, Verb, Work};
 use crate::request::Call;
 
 pub(super) const AGENTS: &[Scope] = &[Scope::AgentsRead, Scope::AgentsWrite];
@@ -38,6 +38,9 @@ pub(super) const PAGED: &str = "Answer a page of at most so many, with nextCurso
      counts";
 
 pub(super) const AFTER: QueryParam = QueryParam {
+pub(super) const UNREADABLE_PAGE: Refusal =
+    Refusal { status: 503, code: Code::ReadsUnavailable, when: "a page cannot be read now" };
+
     name: "cursor",
     schema: TEXT,
     summary: "Begin after the event of this cursor; wins over Last-Event-ID",
@@ -66,6 +69,7 @@ pub(super) const RUNTIME: Route = Route {
 
 /// A route of the Management API without a body.
 pub(super) const MANAGEMENT: Route = Route { audience: Audience::Management, scopes: NEVER, tag: "tenant", ..RUNTIME };
+    pages: Pages::Never,
 
 fn unrouted(_: Call) -> Answering {
     Box::pin(async { Err(nylorun_wire::error::Rejection::internal()) })

@@ -6,9 +6,11 @@ use nylorun_wire::schema::{ID, SANDBOX_ID, Schema, TEXT, answers, bodies};
 
 use super::parts::{
     AFTER, AGENTS, AGENTS_WRITE, BAD_PAGE_CURSOR, BUSY, MANAGEMENT, NEVER, NO_SESSION, NOT_OPENED, OTHER_PAGE_CURSOR,
-    PAGED, RUNTIME, SHARED_BUSY, rejected,
+    PAGED, RUNTIME, SHARED_BUSY, UNREADABLE_PAGE, rejected,
 };
-use super::{AnswerKind, Audience, BodyKind, QueryParam, Refusal, Route, Verb, Work, access, retention, usage};
+use super::{
+    AnswerKind, Audience, BodyKind, Pages, QueryParam, Refusal, Route, Verb, Work, access, retention, usage,
+};
 use crate::handler::{agent, effect, file, history, key, model, session, session_list, tenant, workspace};
 use crate::request::MAX_LIMIT;
 
@@ -106,7 +108,9 @@ pub const ROUTES: &[Route] = &[
             BAD_PAGE_CURSOR,
             OTHER_PAGE_CURSOR,
             rejected(403, "a subject asks for a person's sessions"),
+            UNREADABLE_PAGE,
         ],
+        pages: Pages::WithLimit,
         handler: |call| Box::pin(session_list::list(call)),
         ..RUNTIME
     },

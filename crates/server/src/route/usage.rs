@@ -3,8 +3,10 @@
 use nylorun_wire::code::Code;
 use nylorun_wire::schema::{ID, Schema, TEXT, answers, bodies};
 
-use super::parts::{BAD_PAGE_CURSOR, MANAGEMENT, NEVER, NO_SESSION, OTHER_PAGE_CURSOR, RUNTIME, rejected};
-use super::{AnswerKind, Audience, BodyKind, QueryParam, Refusal, Route, Verb};
+use super::parts::{
+    BAD_PAGE_CURSOR, MANAGEMENT, NEVER, NO_SESSION, OTHER_PAGE_CURSOR, RUNTIME, UNREADABLE_PAGE, rejected,
+};
+use super::{AnswerKind, Audience, BodyKind, Pages, QueryParam, Refusal, Route, Verb};
 use crate::handler::usage;
 use crate::request::MAX_LIMIT;
 
@@ -49,7 +51,8 @@ pub(super) const SESSION_CALLS: Route = Route {
         QueryParam { name: "cursor", schema: TEXT, summary: "The nextCursor of the page before, with its filters" },
     ],
     answer: AnswerKind::Json(answers::SESSION_CALLS),
-    errors: &[BAD_QUERY, BAD_PAGE_CURSOR, OTHER_PAGE_CURSOR, NO_SESSION],
+    errors: &[BAD_QUERY, BAD_PAGE_CURSOR, OTHER_PAGE_CURSOR, NO_SESSION, UNREADABLE_PAGE],
+    pages: Pages::Always,
     handler: |call| Box::pin(usage::session_calls(call)),
     ..RUNTIME
 };
@@ -119,7 +122,8 @@ pub(super) const EXPORT: Route = Route {
         },
     ],
     answer: AnswerKind::Json(answers::EXPORTED_CALLS),
-    errors: &[BAD_QUERY, BAD_PAGE_CURSOR, OTHER_PAGE_CURSOR],
+    errors: &[BAD_QUERY, BAD_PAGE_CURSOR, OTHER_PAGE_CURSOR, UNREADABLE_PAGE],
+    pages: Pages::Always,
     handler: |call| Box::pin(usage::export(call)),
     ..MANAGEMENT
 };
