@@ -15,6 +15,7 @@ mod model;
 mod queue;
 mod reset;
 mod retention;
+mod sandbox;
 mod session;
 mod session_list;
 mod tenant;

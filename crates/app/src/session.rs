@@ -16,6 +16,7 @@ use nylorun_wire::checkpoint::pending_to_value;
 use nylorun_wire::code::Code;
 use nylorun_wire::session::{OpenSession, PinnedManifest, SandboxChoice, SessionView, UncertainEffect};
 
+use crate::sandbox::check_placement;
 use crate::{App, Error};
 
 /// A session that is to be opened.
@@ -140,7 +141,9 @@ impl App {
         let agent = self.store().agent_get(&body.agent_id).await?.filter(|agent| caller.sees_agent(&agent.id));
         let agent = agent.ok_or_else(|| Error::not_found("Definition not found"))?;
         refuse_vaults(body)?;
-        let chosen = self.choose_workspace(caller, body).await?;
+        let config = self.sandbox_config().await?;
+        let chosen = self.choose_workspace(caller, body, &config).await?;
+        check_placement(&config)?;
         let pinned = pin(&agent, chosen.as_ref().map(|chosen| &chosen.spec))?;
         let sandbox_source = chosen.as_ref().map(|chosen| chosen.source);
         let (workspace, sandbox_owner) = chosen.map(|chosen| (chosen.spec, chosen.owner)).unzip();
@@ -181,8 +184,12 @@ impl App {
         Ok(NewSession { session, pinned, sandbox_owner })
     }
 
-    async fn choose_workspace(&self, caller: &Caller, body: &OpenSession) -> Result<Option<Workspace>, Error> {
-        let config = self.sandbox_config().await?;
+    async fn choose_workspace(
+        &self,
+        caller: &Caller,
+        body: &OpenSession,
+        config: &SandboxConfig,
+    ) -> Result<Option<Workspace>, Error> {
         let path = Path::ROOT.name("sandbox");
         let (request, source) = match &body.sandbox {
             SandboxChoice::None => return Ok(None),
@@ -240,15 +247,6 @@ impl App {
             return Ok(None);
         }
         Ok(self.store().workspace_holder(session).await?)
-    }
-
-    /// The tenant's settings for workspaces.
-    pub(crate) async fn sandbox_config(&self) -> Result<SandboxConfig, Error> {
-        match self.store().setting_get(super::tenant::SANDBOX_CONFIG).await? {
-            None => Ok(SandboxConfig::default()),
-            Some(text) => SandboxConfig::read(&Json::from_trusted(text))
-                .map_err(|problems| Error::Internal { message: format!("stored sandbox settings: {problems}") }),
-        }
     }
 
     pub(crate) async fn view(&self, session: Session) -> Result<SessionView, Error> {

@@ -1,5 +1,6 @@
 //! The tenant as a whole: status, readiness, seed (api 3.1, 7.2).
 
+use nylorun_domain::check::Path;
 use nylorun_domain::json::Value;
 use nylorun_domain::sandbox::SandboxConfig;
 use nylorun_domain::time::Millis;
@@ -7,10 +8,9 @@ use nylorun_store::{FIXTURE_MODEL, TENANT_CREATED_AT, TENANT_NAME};
 use nylorun_wire::model::ModelView;
 use nylorun_wire::tenant::{Seed, Seeded, TenantStatus};
 
+use crate::sandbox::SANDBOX_CONFIG;
 use crate::{App, Error};
 
-/// Settings for workspaces, a JSON object.
-pub(crate) const SANDBOX_CONFIG: &str = "sandbox.config";
 /// The preferred backend of workspaces.
 const SANDBOX_BACKEND: &str = "sandbox.backend";
 
@@ -75,8 +75,9 @@ impl App {
 
     /// Writes those settings that are not set.
     pub async fn seed(&self, seed: Seed) -> Result<Seeded, Error> {
-        let config = seed.sandbox_config.as_ref().map(SandboxConfig::read).transpose();
-        config.map_err(Error::Invalid)?;
+        let sandbox = Path::ROOT.name("sandbox");
+        let read = |config| SandboxConfig::read(config, &sandbox.name("config"));
+        seed.sandbox_config.as_ref().map(read).transpose().map_err(Error::Invalid)?;
         let mut seeded = Seeded::default();
         let is_model_set = self.model_view().await? != ModelView::Unconfigured;
         let settings = [

@@ -19,6 +19,7 @@ mod http;
 mod id;
 mod key;
 mod model;
+mod sandbox;
 mod session;
 pub mod sse;
 mod tenant;
@@ -35,6 +36,7 @@ pub use health::{Health, PROTOCOL, Protocol, REQUIRED_FEATURES, Ready};
 pub use id::uuid_v4;
 pub use key::{InvalidKey, Key};
 pub use model::{ModelAuth, ModelChoice, ModelView, ProviderModel, ProviderModels, ProviderView, SetModel};
+pub use sandbox::SandboxSettings;
 pub use session::{
     Effects, Environment, InlineEnvironment, OpenSession, Session, SessionFilter, SessionPage, SessionStatus,
     SessionSummary, SessionView, UncertainEffect,

@@ -12,6 +12,7 @@ use crate::health::Health;
 use crate::http::{Call, Http};
 use crate::key::Key;
 use crate::model::{ModelChoice, ModelView, ProviderModels, ProviderView, SetModel};
+use crate::sandbox::SandboxSettings;
 use crate::usage::{Budget, BudgetList, ModelCallExport, TenantUsage, UsageQuery};
 
 /// A connection to a server's Management API. Cheap to clone; clones share connections.
@@ -309,12 +310,22 @@ impl TenantClient {
         Ok(list.budgets)
     }
 
-    /// The workspace settings with the probes of each backend: `GET /v1/tenant/sandbox` (api 3.6).
+    /// The settings for workspaces with the probes of each backend: `GET /v1/tenant/sandbox`.
     ///
     /// # Errors
     /// As every request: [`Error`].
-    pub async fn sandbox(&self) -> Result<Map<String, Value>, Error> {
+    pub async fn sandbox(&self) -> Result<SandboxSettings, Error> {
         self.http.json(&Call::get(&["v1", "tenant", "sandbox"])).await
+    }
+
+    /// Replaces all settings for workspaces: `PUT /v1/tenant/sandbox`. They hold for sessions that are opened later.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] with every problem of the settings ([`crate::Refusal::problems`]).
+    pub async fn set_sandbox(&self, config: &Map<String, Value>) -> Result<SandboxSettings, Error> {
+        let mut body = config.clone();
+        body.insert("requestId".into(), json!(request_id()?));
+        self.http.json(&Call::put(&["v1", "tenant", "sandbox"], Value::Object(body))).await
     }
 
     /// All keys, by name: `GET /v1/tenant/keys`.

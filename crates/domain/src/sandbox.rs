@@ -1,10 +1,21 @@
 //! The tenant's settings for workspaces, and what a session's choice comes to under them (sandbox-and-definitions a7,
 //! a8).
 
-use crate::check::{Path, Place, ProblemCode, Problems, TextRule, check};
-use crate::grammar::{parse_duration_ms, parse_host_pattern, parse_memory_mib};
-use crate::json::{Json, Value};
+mod placement;
+mod read;
+
+use crate::check::{Path, ProblemCode, Problems, check_at};
+use crate::grammar::{parse_duration_ms, parse_host_pattern};
+use crate::json::Json;
+use crate::model::words;
 use crate::workspace::WorkspaceSpec;
+
+pub use placement::{HARNESS, Host, Placement, PlacementRefused};
+
+/// The image of a sandbox that names none, on backends that take images.
+pub const DEFAULT_IMAGE: &str = "python:3.13-slim";
+/// The longest time that a pod may have to stop, in milliseconds.
+const MAX_STOP_GRACE_MS: i64 = 30_000;
 
 /// Settings of the tenant for workspaces: `sandbox.config`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,6 +30,33 @@ pub struct SandboxConfig {
     pub default_resources: Resources,
     /// How long a workspace may stay unused before its compute goes, in milliseconds.
     pub idle_ms: i64,
+    /// How many environments there may be. The workspaces of sessions do not count.
+    pub environments: u32,
+    /// The longest time that a pod may live, in milliseconds; without one, for ever.
+    pub ttl_ms: Option<i64>,
+    /// How pods end.
+    pub lifecycle: Lifecycle,
+    /// Where sessions may run.
+    pub placement: Placement,
+}
+
+/// How pods end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lifecycle {
+    /// What becomes of one whose time is over.
+    pub on_expiry: OnExpiry,
+    /// How long one may take to stop, in milliseconds; at most 30,000.
+    pub stop_grace_ms: i64,
+}
+
+words! {
+    /// What becomes of a pod whose time is over.
+    OnExpiry {
+        /// Its files stay, and a longer time revives it.
+        Retain = "retain",
+        /// It is deleted.
+        Delete = "delete",
+    }
 }
 
 /// What a session gets that chooses no workspace.
@@ -60,33 +98,51 @@ impl Default for SandboxConfig {
             max: Resources { cpus: 4, memory_mib: 8192 },
             default_resources: Resources { cpus: 2, memory_mib: 1024 },
             idle_ms: 15 * 60 * 1000,
+            environments: 100,
+            ttl_ms: None,
+            lifecycle: Lifecycle { on_expiry: OnExpiry::Retain, stop_grace_ms: 10_000 },
+            placement: Placement::default(),
         }
     }
 }
 
 impl SandboxConfig {
-    /// Reads settings: every problem at once, under `prefix`. Members that belong to features to come are accepted as
-    /// they are.
-    pub fn read(document: &Json) -> Result<Self, Problems> {
-        let config = check(&document.value(), read_config)?;
-        let problems = config.contradictions();
-        if problems.is_empty() { Ok(config) } else { Err(problems) }
+    /// Reads settings, which stand at `path` of what was sent: every problem at once. Settings that contradict
+    /// themselves are found when all members are well-formed.
+    pub fn read(document: &Json, path: &Path<'_>) -> Result<Self, Problems> {
+        let config = check_at(&document.value(), *path, read::config)?;
+        config.contradictions(path).or(config)
     }
 
-    fn contradictions(&self) -> Problems {
+    fn contradictions(&self, path: &Path<'_>) -> Problems {
         let mut problems = Problems::default();
-        let limits = Path::ROOT.name("limits");
-        let defaults = limits.name("defaultResources");
-        if self.default_resources.cpus > self.max.cpus {
-            problems.add(ProblemCode::TooBig, &defaults.name("cpus"), "more than limits.resources.cpus");
+        let (max, defaults) = (self.max, self.default_resources);
+        let limits = path.name("limits");
+        let default_resources = limits.name("defaultResources");
+        if defaults.cpus > max.cpus {
+            let message = format!(
+                "{} is more than limits.resources.cpus, {}: give defaultResources.cpus a number up to that, or raise \
+                 the limit",
+                defaults.cpus, max.cpus
+            );
+            problems.add(ProblemCode::TooBig, &default_resources.name("cpus"), message);
         }
-        if self.default_resources.memory_mib > self.max.memory_mib {
-            problems.add(ProblemCode::TooBig, &defaults.name("memory"), "more than limits.resources.memory");
+        if defaults.memory_mib > max.memory_mib {
+            let message = format!(
+                "{}MiB is more than limits.resources.memory, {}MiB: give defaultResources.memory a size up to that, \
+                 or raise the limit",
+                defaults.memory_mib, max.memory_mib
+            );
+            problems.add(ProblemCode::TooBig, &default_resources.name("memory"), message);
         }
-        if let SandboxDefault::Inline(request) = &self.default
-            && let Err(found) = self.resolve(request, &Path::ROOT.name("default"))
-        {
-            problems.append(found);
+        if let SandboxDefault::Inline(request) = &self.default {
+            // What the default leaves out is told above, once.
+            let default_resources =
+                Resources { cpus: defaults.cpus.min(max.cpus), memory_mib: defaults.memory_mib.min(max.memory_mib) };
+            let consistent = Self { default_resources, ..self.clone() };
+            if let Err(found) = consistent.resolve(request, &path.name("default")) {
+                problems.append(found);
+            }
         }
         problems
     }
@@ -146,88 +202,23 @@ impl SandboxConfig {
     }
 }
 
-fn read_config(place: Place<'_>) -> Option<SandboxConfig> {
-    let fallback = SandboxConfig::default();
-    let object = place.object()?;
-    object.optional("requestId", |place| place.string(TextRule::NON_EMPTY));
-    let default = object.optional("default", read_default);
-    let limits = object.optional("limits", |place| read_limits(place, &fallback));
-    object.optional("lifecycle", |place| place.object().map(|_| ()));
-    object.optional("placement", |place| place.object().map(|_| ()));
-    object.finish();
-    let (network, max, default_resources, idle_ms) =
-        limits.unwrap_or((fallback.network, fallback.max, fallback.default_resources, fallback.idle_ms));
-    Some(SandboxConfig { default: default.unwrap_or(fallback.default), network, max, default_resources, idle_ms })
-}
-
-type Limits = (Vec<String>, Resources, Resources, i64);
-
-fn read_limits(place: Place<'_>, fallback: &SandboxConfig) -> Option<Limits> {
-    let object = place.object()?;
-    let network = object.optional("network", |place| place.list_of(0..=1000, |host| host.parsed(parse_host_pattern)));
-    let max = object.optional("resources", |place| read_resources(place, fallback.max));
-    let defaults = object.optional("defaultResources", |place| read_resources(place, fallback.default_resources));
-    let idle = object.optional("idle", |place| place.parsed(parse_duration_ms));
-    object.optional("sandboxes", |place| place.integer(0..=100_000));
-    object.optional("ttl", |place| place.parsed(parse_duration_ms));
-    object.finish();
-    Some((
-        network.unwrap_or_default(),
-        max.unwrap_or(fallback.max),
-        defaults.unwrap_or(fallback.default_resources),
-        idle.unwrap_or(fallback.idle_ms),
-    ))
-}
-
-fn read_resources(place: Place<'_>, fallback: Resources) -> Option<Resources> {
-    let object = place.object()?;
-    let cpus = object.optional("cpus", |place| place.integer(1..=64));
-    let memory = object.optional("memory", |place| place.parsed(parse_memory_mib));
-    object.finish();
-    Some(Resources {
-        cpus: cpus.and_then(|cpus| u32::try_from(cpus).ok()).unwrap_or(fallback.cpus),
-        memory_mib: memory.unwrap_or(fallback.memory_mib),
-    })
-}
-
-fn read_default(place: Place<'_>) -> Option<SandboxDefault> {
-    match place.value() {
-        Value::String(word) if *word == "none" => return Some(SandboxDefault::None),
-        Value::String(word) if *word == "virtual" => return Some(SandboxDefault::Inline(SandboxRequest::default())),
-        Value::String(_) => {
-            return place.complain("expected \"none\", \"virtual\" or an object".into());
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {}
-    }
-    let object = place.object()?;
-    let image = object.optional("image", |place| place.string(TextRule::NON_EMPTY));
-    let network = object.optional("network", |place| {
-        let object = place.object()?;
-        let allow = object.optional("allow", |place| place.list_of(0..=1000, |host| host.parsed(parse_host_pattern)));
-        object.finish();
-        Some(allow.unwrap_or_default())
-    });
-    let resources = object.optional("resources", |place| {
-        let object = place.object()?;
-        let cpus = object.optional("cpus", |place| place.integer(1..=64));
-        let memory = object.optional("memory", |place| place.parsed(parse_memory_mib));
-        object.finish();
-        Some((cpus.and_then(|cpus| u32::try_from(cpus).ok()), memory))
-    });
-    object.finish();
-    let (cpus, memory_mib) = resources.unwrap_or_default();
-    let network_allow = network.unwrap_or_default();
-    Some(SandboxDefault::Inline(SandboxRequest { image, network_allow, cpus, memory_mib }))
+/// The time that a pod may have to stop, in milliseconds: a duration of at most 30 seconds.
+pub fn parse_stop_grace_ms(text: &str) -> Result<i64, String> {
+    let ms = parse_duration_ms(text)?;
+    if ms <= MAX_STOP_GRACE_MS { Ok(ms) } else { Err(format!("{} is longer than 30s", text.trim())) }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Resources, SandboxConfig, SandboxDefault, SandboxRequest};
+    use super::{
+        Host, Lifecycle, OnExpiry, Placement, Resources, SandboxConfig, SandboxDefault, SandboxRequest,
+        parse_stop_grace_ms,
+    };
     use crate::check::Path;
     use crate::json::Json;
 
     fn config(text: &str) -> Result<SandboxConfig, String> {
-        SandboxConfig::read(&Json::parse(text).unwrap()).map_err(|problems| problems.to_string())
+        SandboxConfig::read(&Json::parse(text).unwrap(), &Path::ROOT).map_err(|problems| problems.to_string())
     }
 
     #[test]
@@ -236,26 +227,96 @@ mod tests {
     }
 
     #[test]
-    fn reads_limits_and_the_default() {
+    fn reads_every_member() {
         let read = config(
             r#"{"default":{"resources":{"cpus":1}},"limits":{"network":["*.Example.com"],"resources":{"cpus":8},
-            "defaultResources":{"memory":"2GiB"},"idle":"1m"}}"#,
+            "defaultResources":{"memory":"2GiB"},"idle":"1m","sandboxes":0,"ttl":"7d"},
+            "lifecycle":{"onExpiry":"delete","stopGrace":"30s"},
+            "placement":{"nylorun":{"hosts":["sandbox","sandbox"]},"*":{"hosts":["harness-container"]}}}"#,
         );
+        let named = vec![("nylorun".to_owned(), vec![Host::Sandbox])];
         let expected = SandboxConfig {
             default: SandboxDefault::Inline(SandboxRequest { cpus: Some(1), ..SandboxRequest::default() }),
             network: vec!["*.example.com".to_owned()],
             max: Resources { cpus: 8, memory_mib: 8192 },
             default_resources: Resources { cpus: 2, memory_mib: 2048 },
             idle_ms: 60_000,
+            environments: 0,
+            ttl_ms: Some(604_800_000),
+            lifecycle: Lifecycle { on_expiry: OnExpiry::Delete, stop_grace_ms: 30_000 },
+            placement: Placement { named, rest: vec![Host::HarnessContainer] },
         };
         assert_eq!(read, Ok(expected));
+        let grace = config(r#"{"lifecycle":{"stopGrace":"5s"}}"#).unwrap().lifecycle;
+        assert_eq!(grace, Lifecycle { on_expiry: OnExpiry::Retain, stop_grace_ms: 5_000 });
+    }
+
+    #[test]
+    fn every_wrong_member_is_named_at_once() {
+        let wrong = r#"{"default":"some","extra":1,
+            "limits":{"network":["https://x"],"resources":{"cpus":65},"defaultResources":{"memory":"1MB"},"idle":"0s",
+                "sandboxes":100001,"ttl":"soon","disk":1},
+            "lifecycle":{"onExpiry":"keep","stopGrace":"31s"},
+            "placement":{"":{"hosts":["sandbox"]},"*":{"hosts":[]},"nylorun":{"hosts":["moon"],"x":1}}}"#;
+        let found = SandboxConfig::read(&Json::parse(wrong).unwrap(), &Path::ROOT.name("config")).unwrap_err();
+        let path = |problem: &crate::check::Problem| {
+            problem.path.iter().map(ToString::to_string).collect::<Vec<_>>().join(".")
+        };
+        let mut paths: Vec<_> = found.iter().map(path).collect();
+        paths.sort();
+        assert_eq!(
+            paths,
+            [
+                "config",
+                "config.default",
+                "config.lifecycle.onExpiry",
+                "config.lifecycle.stopGrace",
+                "config.limits",
+                "config.limits.defaultResources.memory",
+                "config.limits.idle",
+                "config.limits.network.0",
+                "config.limits.resources.cpus",
+                "config.limits.sandboxes",
+                "config.limits.ttl",
+                "config.placement.",
+                "config.placement.*.hosts",
+                "config.placement.nylorun",
+                "config.placement.nylorun.hosts.0",
+            ]
+        );
+        let told = found.to_string();
+        for part in ["31s is longer than 30s", "\"extra\"", "\"disk\"", "\"none\", \"virtual\""] {
+            assert!(told.contains(part), "{part} is not in {told}");
+        }
+    }
+
+    #[test]
+    fn a_pod_has_at_most_30_seconds_to_stop() {
+        assert_eq!(parse_stop_grace_ms("30000ms"), Ok(30_000));
+        for wrong in ["30001ms", "1m", "0s", "30"] {
+            assert!(parse_stop_grace_ms(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]
     fn refuses_settings_that_contradict_themselves() {
-        let found = config(r#"{"limits":{"resources":{"cpus":1}},"default":{"image":"x"}}"#).unwrap_err();
-        assert!(found.contains("limits.defaultResources.cpus: more than limits.resources.cpus"), "{found}");
-        assert!(found.contains("default.image:"), "{found}");
+        let limits = r#""limits":{"resources":{"cpus":1,"memory":"512MiB"}}"#;
+        for default in ["none", "virtual"] {
+            let found = config(&format!(r#"{{{limits},"default":"{default}"}}"#)).unwrap_err();
+            let told: Vec<&str> = found.lines().collect();
+            assert_eq!(
+                told,
+                [
+                    "limits.defaultResources.cpus: 2 is more than limits.resources.cpus, 1: give defaultResources.cpus \
+                     a number up to that, or raise the limit",
+                    "limits.defaultResources.memory: 1024MiB is more than limits.resources.memory, 512MiB: give \
+                     defaultResources.memory a size up to that, or raise the limit",
+                ]
+            );
+        }
+        let found = config(r#"{"default":{"image":"x","resources":{"cpus":5}}}"#).unwrap_err();
+        assert!(found.contains("default.image:") && found.contains("default.resources.cpus: 5 is more"), "{found}");
+        assert!(config(r#"{"limits":{"resources":{"cpus":2,"memory":"1GiB"}},"default":"virtual"}"#).is_ok());
     }
 
     #[test]

@@ -25,6 +25,7 @@ pub mod outcome;
 pub mod protocol;
 pub mod raw;
 pub mod retention;
+pub mod sandbox;
 pub mod schema;
 pub mod session;
 pub mod stream;

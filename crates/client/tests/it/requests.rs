@@ -311,3 +311,14 @@ async fn budgets_are_put_as_they_are_read() {
     assert_eq!(stub.tenant().set_budgets(&read).await.unwrap(), read);
     assert_eq!(last(&stub), ("PUT /v1/tenant/budgets".to_owned(), Some(json!({"budgets": budgets}))));
 }
+
+#[tokio::test]
+async fn sandbox_settings_are_replaced() {
+    let stub = answering(200, json!({"preference": "auto", "config": {"default": "none"}, "cluster": null})).await;
+    let read = stub.tenant().sandbox().await.unwrap();
+    assert_eq!((last(&stub).0.as_str(), read.backend), ("GET /v1/tenant/sandbox", None));
+    let config = json!({"default": "virtual"});
+    let put = stub.tenant().set_sandbox(config.as_object().unwrap()).await.unwrap();
+    assert_eq!(last(&stub), ("PUT /v1/tenant/sandbox".to_owned(), Some(config)));
+    assert_eq!(put.config["default"], "none");
+}

@@ -8,6 +8,7 @@ pub(crate) mod key;
 pub(crate) mod me;
 pub(crate) mod model;
 pub(crate) mod retention;
+pub(crate) mod sandbox;
 pub(crate) mod session;
 pub(crate) mod session_list;
 pub(crate) mod tenant;

@@ -3,6 +3,7 @@
 mod access;
 mod parts;
 mod retention;
+mod sandbox;
 mod table;
 mod usage;
 
@@ -16,8 +17,8 @@ use nylorun_wire::schema::Schema;
 
 pub use table::ROUTES;
 
-use crate::reply::Reply;
 use crate::path::Query;
+use crate::reply::Reply;
 use crate::request::Call;
 
 /// A handler's work.
@@ -49,9 +50,9 @@ pub struct Route {
     pub errors: &'static [Refusal],
     /// Whether it begins work, which a server that is being stopped refuses.
     pub work: Work,
-    pub(crate) handler: fn(Call) -> Answering,
     /// Whether it answers pages of a list, which have a code of their own when they cannot be read.
     pub pages: Pages,
+    pub(crate) handler: fn(Call) -> Answering,
 }
 
 /// Methods of routes.
@@ -144,7 +145,6 @@ pub enum Work {
     None,
 }
 
-/// A request's route and the raw segments that stand for its parameters.
 /// Whether a route answers pages of a list (api 1.10).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pages {
@@ -167,6 +167,7 @@ impl Pages {
     }
 }
 
+/// A request's route and the raw segments that stand for its parameters.
 pub(crate) struct Match<'p> {
     pub(crate) route: &'static Route,
     pub(crate) params: Vec<(&'static str, &'p str)>,

@@ -26,6 +26,11 @@ pub(super) const NOT_OPENED: &[Refusal] = &[
     rejected(403, "the owner is not the subject, or not that of the session whose workspace is to be shared"),
     rejected(404, "no such agent, or no such session to share a workspace with"),
     rejected(409, "the session was opened otherwise"),
+    Refusal {
+        status: 409,
+        code: Code::PlacementRefused,
+        when: "the tenant's placement does not let the session run where it has to; details has harness, host, allowed",
+    },
 ];
 
 pub(super) const BAD_PAGE_CURSOR: Refusal =
@@ -33,14 +38,14 @@ pub(super) const BAD_PAGE_CURSOR: Refusal =
 pub(super) const OTHER_PAGE_CURSOR: Refusal =
     Refusal { status: 400, code: Code::CursorMismatch, when: "a page's cursor belongs to other pages" };
 
+pub(super) const UNREADABLE_PAGE: Refusal =
+    Refusal { status: 503, code: Code::ReadsUnavailable, when: "a page cannot be read now" };
+
 pub(super) const PAGED: &str = "Answer a page of at most so many, with nextCursor; a page may hold fewer, and is the \
      last one when nextCursor is null. Without it all sessions are answered, and of the other parameters only agentId \
      counts";
 
 pub(super) const AFTER: QueryParam = QueryParam {
-pub(super) const UNREADABLE_PAGE: Refusal =
-    Refusal { status: 503, code: Code::ReadsUnavailable, when: "a page cannot be read now" };
-
     name: "cursor",
     schema: TEXT,
     summary: "Begin after the event of this cursor; wins over Last-Event-ID",
@@ -64,12 +69,12 @@ pub(super) const RUNTIME: Route = Route {
     answer: AnswerKind::Json(Schema::Any),
     errors: &[],
     work: Work::None,
+    pages: Pages::Never,
     handler: unrouted,
 };
 
 /// A route of the Management API without a body.
 pub(super) const MANAGEMENT: Route = Route { audience: Audience::Management, scopes: NEVER, tag: "tenant", ..RUNTIME };
-    pages: Pages::Never,
 
 fn unrouted(_: Call) -> Answering {
     Box::pin(async { Err(nylorun_wire::error::Rejection::internal()) })

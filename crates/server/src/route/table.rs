@@ -9,7 +9,7 @@ use super::parts::{
     PAGED, RUNTIME, SHARED_BUSY, UNREADABLE_PAGE, rejected,
 };
 use super::{
-    AnswerKind, Audience, BodyKind, Pages, QueryParam, Refusal, Route, Verb, Work, access, retention, usage,
+    AnswerKind, Audience, BodyKind, Pages, QueryParam, Refusal, Route, Verb, Work, access, retention, sandbox, usage,
 };
 use crate::handler::{agent, effect, file, history, key, model, session, session_list, tenant, workspace};
 use crate::request::MAX_LIMIT;
@@ -386,6 +386,8 @@ pub const ROUTES: &[Route] = &[
     usage::BUDGETS,
     usage::PUT_BUDGETS,
     usage::EXPORT,
+    sandbox::VIEW,
+    sandbox::PUT,
     retention::VIEW,
     retention::PUT,
 ];

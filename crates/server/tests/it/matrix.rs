@@ -103,6 +103,8 @@ fn the_table_is_that_of_the_specification() {
         ("GET", "/v1/tenant/budgets", Audience::Management, ""),
         ("PUT", "/v1/tenant/budgets", Audience::Management, ""),
         ("GET", "/v1/tenant/calls/model", Audience::Management, ""),
+        ("GET", "/v1/tenant/sandbox", Audience::Management, ""),
+        ("PUT", "/v1/tenant/sandbox", Audience::Management, ""),
         // Beyond the specification.
         ("GET", "/v1/tenant/retention", Audience::Management, ""),
         ("PUT", "/v1/tenant/retention", Audience::Management, ""),

@@ -18,6 +18,7 @@ async fn answers_follow_their_published_schemas() {
     let agent = manifest_body("other");
     let reset = r#"{"requestId":"r","scope":"all","activeWork":"drain"}"#;
     let open = r#"{"requestId":"r","agentId":"helper","ownerUserId":"ann","info":{"a":1},"sandbox":false}"#;
+    let sandbox = r#"{"requestId":"r","default":{"resources":{"cpus":1}},"limits":{"ttl":"1d"},"placement":{}}"#;
     for (name, key, target, body) in [
         ("seedTenant", MANAGEMENT, "/v1/tenant/config/seed", Some(seed)),
         ("saveAgent", APPLICATION, "/v1/agents/other", Some(agent.as_str())),
@@ -49,6 +50,8 @@ async fn answers_follow_their_published_schemas() {
         ("listModels", MANAGEMENT, "/v1/tenant/models", None),
         ("listProviders", MANAGEMENT, "/v1/tenant/providers", None),
         ("getModel", STUDIO, "/v1/tenant/model", None),
+        ("putSandboxSettings", MANAGEMENT, "/v1/tenant/sandbox", Some(sandbox)),
+        ("getSandboxSettings", STUDIO, "/v1/tenant/sandbox", None),
         ("resetTenant", MANAGEMENT, "/v1/tenant/reset", Some(reset)),
     ] {
         let route = ROUTES.iter().find(|route| route.name == name).expect("a route");

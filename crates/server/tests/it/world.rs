@@ -14,7 +14,7 @@ use nylorun_domain::tool::ToolOutcome;
 use nylorun_domain::workspace::WorkspaceKey;
 use nylorun_ports::BoxFuture;
 use nylorun_ports::abort::Abort;
-use nylorun_ports::backends::BackendReport;
+use nylorun_ports::backends::{BackendReport, ProbeReport, Probed};
 use nylorun_ports::issuers::{TokenRefusal, TrustedIssuers};
 use nylorun_ports::model_vault::{ModelPut, ModelVault};
 use nylorun_ports::models::KeysError;
@@ -58,7 +58,11 @@ impl WorkspaceReports for Idle {
             backend: Some("virtual"),
             isolation: Some("process"),
             reason: "the test's".to_owned(),
-            probes: Vec::new(),
+            probes: vec![ProbeReport {
+                name: "virtual",
+                isolation: "process",
+                probed: Probed::Available { version: "1".to_owned(), partial: vec!["processors".to_owned()] },
+            }],
         };
         Box::pin(std::future::ready(report))
     }

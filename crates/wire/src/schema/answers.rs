@@ -3,7 +3,7 @@
 use super::bodies::{LIMIT_TOKENS, LIMIT_USD, PERIOD};
 use super::{COUNT, Constant, FILE_HASH, Least, Member, Schema, TEXT, list_of, open, optional, required, strict};
 
-const NULLABLE_TEXT: Schema = Schema::Nullable(&TEXT);
+pub(super) const NULLABLE_TEXT: Schema = Schema::Nullable(&TEXT);
 const OBJECTS: Schema = list_of(&Schema::AnyObject);
 
 /// The body of every refusal (api 1.8).

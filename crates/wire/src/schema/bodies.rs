@@ -36,13 +36,13 @@ const SANDBOX: Schema = Schema::FirstOf(&[
 ]);
 
 /// A workspace described where it is asked for.
-const INLINE_SANDBOX: Schema = Schema::Object(&strict(&[
+pub(super) const INLINE_SANDBOX: Schema = Schema::Object(&strict(&[
     optional("image", ID),
     optional("network", Schema::Object(&strict(&[optional("allow", list_of(&HOST_PATTERN))]))),
     optional("resources", RESOURCES),
 ]));
 
-const RESOURCES: Schema =
+pub(super) const RESOURCES: Schema =
     Schema::Object(&strict(&[optional("cpus", Schema::Integer { min: 1, max: 64 }), optional("memory", SIZE)]));
 
 /// `POST /v1/sessions/{id}/commands`
@@ -188,7 +188,7 @@ pub const SEED: Schema = Schema::Object(&strict(&[
         "sandbox",
         Schema::Object(&strict(&[
             optional("backend", Schema::Words(&["auto", "virtual"])),
-            optional("config", SANDBOX_SETTINGS),
+            optional("config", super::sandbox::SETTINGS),
         ])),
     ),
     optional(
@@ -211,41 +211,6 @@ pub const RESET: Schema = Schema::Object(&strict(&[
     required("activeWork", Schema::Words(ActiveWork::WORDS)),
 ]));
 
-/// A tenant's sandbox settings (api 3.6), without `requestId`.
-pub const SANDBOX_SETTINGS: Schema = Schema::Object(&strict(&[
-    optional(
-        "default",
-        Schema::FirstOf(&[
-            Alternative { claims: Claim::Strings, schema: Schema::Words(&["none", "virtual"]) },
-            Alternative { claims: Claim::TheRest, schema: INLINE_SANDBOX },
-        ]),
-    ),
-    optional(
-        "limits",
-        Schema::Object(&strict(&[
-            optional("network", list_of(&HOST_PATTERN)),
-            optional("resources", RESOURCES),
-            optional("defaultResources", RESOURCES),
-            optional("idle", DURATION),
-            optional("sandboxes", Schema::Integer { min: 0, max: 100_000 }),
-            optional("ttl", DURATION),
-        ])),
-    ),
-    optional(
-        "lifecycle",
-        Schema::Object(&strict(&[
-            optional("onExpiry", Schema::Words(&["retain", "delete"])),
-            optional("stopGrace", DURATION),
-        ])),
-    ),
-    optional("placement", Schema::Map(&PLACEMENT)),
-]));
-
-const PLACEMENT: Schema = Schema::Object(&strict(&[required(
-    "hosts",
-    Schema::Array { of: &Schema::Words(&["harness-container", "sandbox"]), min: 1, max: usize::MAX },
-)]));
-
 /// `POST /v1/sessions/{id}/sandbox/{tool}`: the tool itself judges its input.
 pub const TOOL_INPUT: Schema = Schema::AnyObject;
 
@@ -253,13 +218,14 @@ pub const TOOL_INPUT: Schema = Schema::AnyObject;
 mod tests {
     use nylorun_domain::json::Json;
 
+    use super::super::sandbox::PUT_SANDBOX;
     use super::super::{bad_samples, sample};
     use super::{
         COMMAND, OPEN_SESSION, PUT_BUDGETS, PUT_MODEL, PUT_RETENTION, RESET, SAVE_AGENT, SEED, SELECT_MODEL, SETTLE,
         Schema,
     };
 
-    const ALL: [(&str, Schema); 10] = [
+    const ALL: [(&str, Schema); 11] = [
         ("SAVE_AGENT", SAVE_AGENT),
         ("OPEN_SESSION", OPEN_SESSION),
         ("COMMAND", COMMAND),
@@ -269,6 +235,7 @@ mod tests {
         ("SEED", SEED),
         ("PUT_BUDGETS", PUT_BUDGETS),
         ("PUT_RETENTION", PUT_RETENTION),
+        ("PUT_SANDBOX", PUT_SANDBOX),
         ("RESET", RESET),
     ];
 

@@ -1,6 +1,6 @@
 //! Grammars of text members, each with what an OpenAPI document says of it.
 
-use nylorun_domain::grammar;
+use nylorun_domain::{grammar, sandbox};
 
 /// A grammar.
 #[derive(Clone, Copy, Debug)]
@@ -47,6 +47,14 @@ pub(super) const DURATION: Format = Format {
     pattern: Some(r"^\d+(ms|s|m|h|d)$"),
     sample: "15m",
     wrong: "15 minutes",
+};
+
+pub(super) const STOP_GRACE: Format = Format {
+    follows: |text| sandbox::parse_stop_grace_ms(text).is_ok(),
+    expected: "a duration of at most 30s, such as 10s",
+    pattern: Some(r"^\d+(ms|s|m|h|d)$"),
+    sample: "10s",
+    wrong: "31s",
 };
 
 pub(super) const HOST_PATTERN: Format = Format {
@@ -110,11 +118,15 @@ fn is_http_url(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{DURATION, FILE_HASH, HOST_PATTERN, HTTP_URL, ID, KEY_ID, PLAIN, PROVIDER, SANDBOX_ID, SIZE};
+    use super::{
+        DURATION, FILE_HASH, HOST_PATTERN, HTTP_URL, ID, KEY_ID, PLAIN, PROVIDER, SANDBOX_ID, SIZE, STOP_GRACE,
+    };
 
     #[test]
     fn every_format_has_a_right_and_a_wrong_text() {
-        for format in [ID, PLAIN, SIZE, DURATION, HOST_PATTERN, PROVIDER, HTTP_URL, SANDBOX_ID, KEY_ID, FILE_HASH] {
+        for format in
+            [ID, PLAIN, SIZE, DURATION, STOP_GRACE, HOST_PATTERN, PROVIDER, HTTP_URL, SANDBOX_ID, KEY_ID, FILE_HASH]
+        {
             assert!((format.follows)(format.sample), "{}", format.sample);
             assert!(!(format.follows)(format.wrong), "{}", format.wrong);
         }

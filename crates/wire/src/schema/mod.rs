@@ -6,6 +6,7 @@ mod check;
 mod format;
 mod openapi;
 mod sample;
+pub mod sandbox;
 
 pub use format::Format;
 pub use sample::{BadSample, bad_samples, sample};
@@ -203,6 +204,8 @@ pub const IDEMPOTENCY_KEY: Schema = Schema::Text { min: 1, max: 256, format: Som
 pub const SIZE: Schema = formatted(&format::SIZE);
 /// A duration: `15m`.
 pub const DURATION: Schema = formatted(&format::DURATION);
+/// The time that a pod has to stop: `10s`, at most 30 seconds.
+pub const STOP_GRACE: Schema = formatted(&format::STOP_GRACE);
 /// A host pattern: `api.example.com`, `*.example.com`.
 pub const HOST_PATTERN: Schema = formatted(&format::HOST_PATTERN);
 /// A provider's id.

@@ -1,7 +1,7 @@
 //! The server: does it run, can we talk to it, and has it what it needs?
 
-use nylorun_client::{Error, TenantClient, TenantStatus};
-use serde_json::{Map, Value};
+use nylorun_client::{Error, SandboxSettings, TenantClient, TenantStatus};
+use serde_json::Value;
 
 use super::super::connect::{APPLICATION_KEY, ConnectArgs, Connection, MANAGEMENT_KEY};
 use super::super::failure::Failure;
@@ -144,11 +144,10 @@ fn backend_check(backend: Option<&str>) -> Check {
     }
 }
 
-fn probes(settings: &Map<String, Value>) -> Vec<Check> {
+fn probes(settings: &SandboxSettings) -> Vec<Check> {
     let text = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
-    let mut checks = vec![backend_check(settings.get("backend").and_then(Value::as_str))];
-    let probes = settings.get("probes").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    for probe in probes {
+    let mut checks = vec![backend_check(settings.backend.as_deref())];
+    for probe in &settings.probes {
         let name = format!("backend {}", text(probe.get("name")));
         let parts = ["isolation", "version", "reason"].map(|member| text(probe.get(member)));
         let detail = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ");
@@ -198,7 +197,7 @@ mod tests {
         let settings = json!({"backend": "virtual", "probes": [
             {"name": "virtual", "available": true, "isolation": "process"},
             {"name": "microvm", "available": false, "reason": "no /dev/kvm"}]});
-        let details: Vec<String> = probes(settings.as_object().unwrap())
+        let details: Vec<String> = probes(&serde_json::from_value(settings).unwrap())
             .into_iter()
             .map(|check| format!("{}: {}", check.name, check.detail))
             .collect();
@@ -210,6 +209,6 @@ mod tests {
                 "backend microvm: not usable here: no /dev/kvm"
             ]
         );
-        assert_eq!(probes(&Map::new())[0].verdict, Verdict::Warn);
+        assert_eq!(probes(&SandboxSettings::default())[0].verdict, Verdict::Warn);
     }
 }
