@@ -1,4 +1,4 @@
-//! Manifests in JSON or YAML.
+//! Manifests and settings in JSON or YAML.
 
 use std::io::Read as _;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::args::Source;
 use super::failure::Failure;
 
-/// Reads a manifest.
+/// Reads a document, which is an object.
 ///
 /// # Errors
 /// The file cannot be read, or is neither JSON nor YAML; the message says the line and column.
@@ -42,7 +42,7 @@ fn yaml(text: &str) -> Result<Value, String> {
     let options = serde_saphyr::options! { strict_booleans: true };
     match serde_saphyr::from_str_with_options(text, options) {
         Ok(value @ Value::Object(_)) => Ok(value),
-        Ok(_) => Err("a manifest is a mapping of names to values".to_owned()),
+        Ok(_) => Err("it has to be a mapping of names to values".to_owned()),
         Err(error) => Err(not_yaml(&error)),
     }
 }
@@ -75,7 +75,7 @@ fn not_yaml(error: &serde_saphyr::Error) -> String {
             format!("the name {key:?} stands a second time{place}: keep one of them")
         }
         Error::DuplicateMappingKey { .. } => format!("a name stands a second time{place}: keep one of them"),
-        Error::Eof { .. } => "it is empty: a manifest is a mapping of names to values".to_owned(),
+        Error::Eof { .. } => "it is empty: it has to be a mapping of names to values".to_owned(),
         Error::MultipleDocuments { .. } => format!("a second document begins{place}: a manifest is one"),
         Error::Budget { .. }
         | Error::AliasReplayCounterOverflow { .. }
@@ -137,7 +137,7 @@ mod tests {
         assert!(parse("{\"a\": 1e999}").unwrap_err().starts_with("a number in it is beyond 1.7e308"));
         let error = parse("id: a\n  b: [1\n").unwrap_err();
         assert!(error.starts_with("not YAML at line 2, column "), "{error}");
-        assert_eq!(parse("- a\n").unwrap_err(), "a manifest is a mapping of names to values");
+        assert_eq!(parse("- a\n").unwrap_err(), "it has to be a mapping of names to values");
         assert_eq!(
             parse("a: 1\n---\nb: 2\n").unwrap_err(),
             "a second document begins at line 3, column 1: a manifest is one"

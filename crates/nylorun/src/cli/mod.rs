@@ -20,6 +20,7 @@ mod output;
 mod project;
 mod reset;
 mod retention;
+mod sandbox;
 mod secrets;
 mod session;
 pub(crate) mod show;
@@ -126,6 +127,12 @@ Examples:
   nylorun retention set --sessions 90d --events 30d
   nylorun retention set --events off";
 
+const SANDBOX_EXAMPLES: &str = "\
+Examples:
+  nylorun sandbox show
+  nylorun sandbox set --default virtual          sessions get one unless they say no
+  nylorun sandbox set --max-memory 4GiB --idle 5m";
+
 const SECRETS_EXAMPLES: &str = "\
 Examples:
   nylorun secrets list
@@ -161,6 +168,9 @@ pub(crate) enum ClientCommand {
     /// Say and set how long idle sessions and old events are kept
     #[command(subcommand, after_help = RETENTION_EXAMPLES)]
     Retention(retention::RetentionCommand),
+    /// Say and set which sandbox sessions get, and within which limits
+    #[command(subcommand, after_help = SANDBOX_EXAMPLES)]
+    Sandbox(sandbox::SandboxCommand),
     /// Say whether the server runs, and what is in it
     Status(status::StatusArgs),
     /// Look for what is missing, and say what to do
@@ -188,6 +198,7 @@ pub(crate) fn run(command: ClientCommand) -> Result<(), Failure> {
             ClientCommand::Secrets(command) => secrets::run(command).await,
             ClientCommand::Reset(args) => reset::run(args).await,
             ClientCommand::Retention(command) => retention::run(command).await,
+            ClientCommand::Sandbox(command) => sandbox::run(command).await,
             ClientCommand::Status(args) => status::run(args).await,
             ClientCommand::Doctor(args) => doctor::run(args).await,
             ClientCommand::Completions(args) => completions::run(args),

@@ -33,6 +33,7 @@ mod raw;
 mod refusals;
 mod reset;
 mod retention;
+mod sandbox_settings;
 mod scripts;
 mod server;
 mod sharing;
