@@ -16,7 +16,6 @@ const UNREACHABLE: Record<string, string> = {
     sandbox_unavailable: 'sandbox resources are not built',
     sandbox_lost: 'pods are not built',
     sandbox_expired: 'pods are not built',
-    placement_refused: 'pods are not built',
     credential_conflict: 'vaults are not built',
     mcp_preview_failed: 'MCP is not built',
 };
