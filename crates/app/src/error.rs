@@ -5,7 +5,7 @@ use nylorun_domain::definition_file::FileHash;
 use nylorun_domain::id::TurnId;
 use nylorun_domain::json::Value;
 use nylorun_domain::turn::Refusal;
-use nylorun_store::{StoreError, WriteError};
+use nylorun_store::{DbError, Fault, StoreError, WriteError};
 use nylorun_wire::code::Code;
 
 /// Why a use case refuses or fails.
@@ -131,6 +131,14 @@ impl Error {
         }
     }
 
+    /// The store failed: only what trying again may mend is said to be unavailable.
+    fn of_fault(fault: Fault, message: String) -> Self {
+        match fault {
+            Fault::Passing | Fault::NoWrites => Self::Unavailable { message },
+            Fault::ForGood => Self::Internal { message },
+        }
+    }
+
     pub(crate) fn session_not_found() -> Self {
         Self::not_found("Session not found")
     }
@@ -138,16 +146,20 @@ impl Error {
 
 impl From<StoreError> for Error {
     fn from(error: StoreError) -> Self {
-        Self::Unavailable { message: error.to_string() }
+        Self::of_fault(error.fault(), error.to_string())
     }
 }
 
 impl From<WriteError> for Error {
     fn from(error: WriteError) -> Self {
-        match error {
-            WriteError::Db(_) | WriteError::Unknown(_) => Self::Unavailable { message: error.to_string() },
-            WriteError::Guard(_) | WriteError::Duplicate { .. } => Self::Internal { message: error.to_string() },
-        }
+        // A guard or a key that the caller does not know of is a fault of this program.
+        Self::of_fault(error.fault().unwrap_or(Fault::ForGood), error.to_string())
+    }
+}
+
+impl From<DbError> for Error {
+    fn from(error: DbError) -> Self {
+        StoreError::from(error).into()
     }
 }
 

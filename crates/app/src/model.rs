@@ -66,6 +66,7 @@ impl App {
         let (provider, model) = (put.provider.clone(), put.model.clone());
         self.parts().vault.put(put).await.map_err(|error| match error {
             KeysError::Unavailable(message) => Error::Unavailable { message },
+            KeysError::Broken(message) => Error::Internal { message },
             KeysError::Unreadable => Error::Internal { message: error.to_string() },
         })?;
         tracing::info!(provider, model, "model set");

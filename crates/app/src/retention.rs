@@ -43,13 +43,18 @@ struct Removed {
     batches: u64,
 }
 
+/// The setting cannot be read. It was written by this program.
+fn unreadable(problem: &dyn std::fmt::Display) -> Error {
+    Error::Internal { message: format!("the setting {SETTING} cannot be read: {problem}") }
+}
+
 impl App {
     /// How long what is kept.
     pub async fn retention(&self) -> Result<Retention, Error> {
         let stored = self.store().setting_get(SETTING).await?;
         let Some(stored) = stored else { return Ok(Retention::default()) };
-        let value = Json::parse(&stored).map_err(|error| Error::Unavailable { message: error.to_string() })?.value();
-        read(&value).map_err(Error::Invalid)
+        let value = Json::parse(&stored).map_err(|error| unreadable(&error))?.value();
+        read(&value).map_err(|problems| unreadable(&problems))
     }
 
     /// Sets how long what is kept. The next sweep begins to remove what is older.
@@ -83,7 +88,7 @@ impl App {
             state.after = Some(last);
         }
         if state.removed != Removed::default() {
-            self.store().db().shrink().await.map_err(|error| Error::Unavailable { message: error.to_string() })?;
+            self.store().db().shrink().await?;
         }
         Ok(())
     }

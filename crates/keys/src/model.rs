@@ -6,7 +6,7 @@ use nylorun_domain::json::Json;
 use nylorun_ports::BoxFuture;
 use nylorun_ports::model_vault::{ModelPut, ModelVault};
 use nylorun_ports::models::{KeysError, ModelAccess, ModelKeys, ModelTerms, ProviderAccess};
-use nylorun_store::{ModelSettings, ProviderRow, SealedColumns, Store};
+use nylorun_store::{Fault, ModelSettings, ProviderRow, SealedColumns, Store, StoreError, WriteError};
 
 use crate::kek::Kek;
 use crate::sealed::{binding, open};
@@ -25,7 +25,7 @@ impl ModelSecrets {
     }
 
     async fn read(&self) -> Result<ModelTerms, KeysError> {
-        let ModelSettings { fixture, budget_changes } = self.store.model_settings().await.map_err(unavailable)?;
+        let ModelSettings { fixture, budget_changes } = self.store.model_settings().await.map_err(unread)?;
         let access = match fixture {
             Some(_) => ModelAccess::Fixture,
             None => self.read_provider().await?,
@@ -34,7 +34,7 @@ impl ModelSecrets {
     }
 
     async fn read_provider(&self) -> Result<ModelAccess, KeysError> {
-        let Some(row) = self.store.provider_active().await.map_err(unavailable)? else { return Ok(ModelAccess::None) };
+        let Some(row) = self.store.provider_active().await.map_err(unread)? else { return Ok(ModelAccess::None) };
         let key = open(&self.kek, self.store.tenant(), &row).map_err(|_| KeysError::Unreadable)?;
         Ok(ModelAccess::Provider(ProviderAccess {
             provider: row.provider,
@@ -63,7 +63,23 @@ impl ModelSecrets {
             is_active: true,
             updated_at: (self.now)(),
         };
-        self.store.provider_put(&row, put.write.as_ref()).await.map_err(unavailable)
+        self.store.provider_put(&row, put.write.as_ref()).await.map_err(unkept)
+    }
+}
+
+fn unread(error: StoreError) -> KeysError {
+    of_fault(Some(error.fault()), &error)
+}
+
+fn unkept(error: WriteError) -> KeysError {
+    of_fault(error.fault(), &error)
+}
+
+/// A key that is there meanwhile is no fault: who asked looks whether that was the same write.
+fn of_fault(fault: Option<Fault>, error: &dyn std::fmt::Display) -> KeysError {
+    match fault {
+        None | Some(Fault::Passing | Fault::NoWrites) => unavailable(error),
+        Some(Fault::ForGood) => KeysError::Broken(error.to_string()),
     }
 }
 

@@ -105,6 +105,9 @@ pub enum KeysError {
     /// The store did not answer.
     #[error("keys unavailable: {0}")]
     Unavailable(String),
+    /// The store refuses it for good, or holds what this build cannot read: trying again does not help.
+    #[error("the store cannot keep or read keys: {0}")]
+    Broken(String),
     /// The sealed key does not open with this host's vault key.
     #[error("the stored model key cannot be opened with this host's vault key; set the model again")]
     Unreadable,

@@ -50,6 +50,20 @@ impl Store {
         rows.iter().map(read).collect()
     }
 
+    /// The rows of one turn that can be read. Others are left out, with a line in the log.
+    pub async fn effect_list_readable(&self, session: &SessionId, turn: &TurnId) -> Result<Vec<EffectRow>, StoreError> {
+        let rows = self.db.query(OF_TURN, params![session.as_str(), turn.as_str()]).await?;
+        let readable = rows.iter().filter_map(|row| match read(row) {
+            Ok(effect) => Some(effect),
+            Err(error) => {
+                let effect = row.text(1).unwrap_or_default();
+                tracing::error!(%session, effect, %error, "an effect cannot be read");
+                None
+            }
+        });
+        Ok(readable.collect())
+    }
+
     /// One row.
     pub async fn effect_get(&self, session: &SessionId, id: &EffectId) -> Result<Option<EffectRow>, StoreError> {
         let rows = self.db.query(GET, params![session.as_str(), id.as_str()]).await?;

@@ -19,6 +19,7 @@ use crate::begun::Begun;
 use crate::clock::{now, stamp};
 use crate::committer::{CommitError, Committer, Updated};
 use crate::core::{SessionCore, Taking};
+use crate::for_good;
 use crate::load::{self, LoadError, Manifests};
 use crate::transcripts::{History, LeftAt, Transcripts};
 
@@ -28,9 +29,6 @@ pub(crate) const LEASE: Duration = Duration::from_secs(30);
 /// How soon to look again at a session whose owner seems to be alive: a dead one is known by its lock, shortly after it
 /// died.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
-
-/// How soon to look again at a turn that the database lets nobody end: only a new build or an operator helps.
-const LOOK_MUCH_LATER: Duration = Duration::from_secs(10 * 60);
 
 /// What an advance needs.
 pub(crate) struct Advancer {
@@ -59,6 +57,8 @@ pub(crate) enum Advanced {
     Done,
     /// Somebody else has it, or the store did not answer: try again after this long.
     RetryAfter(Duration),
+    /// It cannot be read, or nobody may end its turn: only a new build or an operator helps.
+    Stuck,
     /// The row changed while it was being taken: look again at once.
     Again,
     /// The segment is settled and the session goes on: with its next segment, say.
@@ -74,10 +74,16 @@ impl Advancer {
     pub(crate) async fn advance(&self, id: &SessionId, begun: Option<Begun>, abort: Abort) -> Advanced {
         match self.try_advance(id, begun, abort).await {
             Ok(advanced) => advanced,
-            Err(error) => {
-                tracing::warn!(session = %id, %error, "an advance could not reach the store");
-                Advanced::RetryAfter(Duration::from_secs(1))
-            }
+            Err(error) => match error.fault() {
+                Fault::Passing | Fault::NoWrites => {
+                    tracing::warn!(session = %id, %error, "an advance could not reach the store");
+                    Advanced::RetryAfter(Duration::from_secs(1))
+                }
+                Fault::ForGood => {
+                    tracing::error!(session = %id, %error, "a session cannot be advanced by this build");
+                    Advanced::Stuck
+                }
+            },
         }
     }
 
@@ -89,18 +95,26 @@ impl Advancer {
         let Some(session) = session else { return Ok(Advanced::Done) };
         let Some(turn) = session.active_turn_id.clone() else { return Ok(Advanced::Done) };
         let effects = match begun {
-            Some(_) => Vec::new(),
-            None => self.store().effect_list(id, &turn).await?,
+            Some(_) => Ok(Vec::new()),
+            None => self.store().effect_list(id, &turn).await,
         };
         let owner = self.owner(&session).await?;
-        match take(&session, owner, &effects, &self.worker, &stamp()) {
-            Take::Nothing => Ok(Advanced::Done),
-            Take::Busy => Ok(Advanced::RetryAfter(LOOK_AGAIN)),
-            Take::Uncertain(change) => match self.commit_alone(&self.taking(&session, *change)).await {
-                Err(error) if error.fault() == Fault::ForGood => self.end_alone(&session, &turn, error.reason()).await,
+        // Whether the turn is this worker's does not depend on its effects.
+        let taken = take(&session, owner, effects.as_deref().unwrap_or_default(), &self.worker, &stamp());
+        match (taken, effects) {
+            (Take::Nothing, _) => Ok(Advanced::Done),
+            (Take::Busy, _) => Ok(Advanced::RetryAfter(LOOK_AGAIN)),
+            (Take::Uncertain(_) | Take::Taken(_), Err(error)) => match error.fault() {
+                Fault::ForGood => self.end_alone(&session, &turn, for_good::not_read(&error)).await,
+                Fault::Passing | Fault::NoWrites => Err(error),
+            },
+            (Take::Uncertain(change), Ok(_)) => match self.commit_alone(&self.taking(&session, *change)).await {
+                Err(error) if error.fault() == Fault::ForGood => {
+                    self.end_alone(&session, &turn, for_good::not_recorded(&error)).await
+                }
                 committed => committed,
             },
-            Take::Taken(change) => {
+            (Take::Taken(change), Ok(effects)) => {
                 let take = Box::new(self.taking(&session, *change));
                 self.run(Taken { session, take, turn, effects, begun }, abort).await
             }
@@ -143,7 +157,13 @@ impl Advancer {
         let core = Arc::new(SessionCore::new(self.committer.clone(), take, turn, Journal::of(effects)));
         let (start, mut history) = match start {
             Ok(started) => started,
-            Err(LoadError::Store(error)) => return Err(error),
+            Err(LoadError::Store(error)) => match error.fault() {
+                Fault::ForGood => {
+                    tracing::error!(session = %session.id, %error, "what is stored for a turn cannot be read");
+                    return self.fail(&session, &core, for_good::CODE, for_good::not_read(&error)).await;
+                }
+                Fault::Passing | Fault::NoWrites => return Err(error),
+            },
             Err(LoadError::Incompatible(problem)) => {
                 return self.fail(&session, &core, "execution.incompatible", problem).await;
             }
@@ -169,9 +189,7 @@ impl Advancer {
                 let problem = format!("effect {effect} asks for something else than before");
                 self.fail(&session, &core, "effect_drift", problem).await
             }
-            RunEnd::Released(CoreError::Refused(problem)) => {
-                self.fail(&session, &core, UNRECORDABLE, unrecordable(&problem)).await
-            }
+            RunEnd::Released(CoreError::Refused(problem)) => self.fail(&session, &core, for_good::CODE, problem).await,
             RunEnd::Released(CoreError::Unavailable(problem)) => {
                 tracing::warn!(session = %session.id, %problem, "a run lost its runtime");
                 Ok(Advanced::RetryAfter(Duration::from_secs(1)))
@@ -251,21 +269,22 @@ impl Advancer {
         }
     }
 
-    /// Fails the turn by the least that can be written, since the database refuses what belongs to a turn's end: what
-    /// it refuses may be in that.
+    /// Fails the turn by the least that can be written, since the database refuses what belongs to a turn's end, or it
+    /// cannot be read: what it refuses may be in that. Effects that cannot be read stay as they are.
     async fn end_alone(&self, seen: &Session, turn: &TurnId, problem: String) -> Result<Advanced, StoreError> {
-        let effects = self.store().effect_list(&seen.id, turn).await?;
+        tracing::error!(session = %seen.id, problem, "a turn is failed, and nothing else of it is recorded");
+        let effects = self.store().effect_list_readable(&seen.id, turn).await?;
         let updated = self.committer.update(&seen.id, |current| {
             let is_ours = current.epoch == seen.epoch || current.owner.as_ref() == Some(&self.worker);
             let is_active = current.active_turn_id.as_ref() == Some(turn);
-            let change = || fail_alone(current, turn, &effects, UNRECORDABLE, &unrecordable(&problem), &stamp());
+            let change = || fail_alone(current, turn, &effects, for_good::CODE, &problem, &stamp());
             Ok::<_, std::convert::Infallible>((is_ours && is_active).then(change))
         });
         match updated.await {
             Ok(Updated::Missing | Updated::Unchanged(_) | Updated::Committed(_)) => Ok(Advanced::Done),
             Err(error) if error.fault() == Fault::ForGood => {
                 tracing::error!(session = %seen.id, %error, "the database lets nobody end a turn");
-                Ok(Advanced::RetryAfter(LOOK_MUCH_LATER))
+                Ok(Advanced::Stuck)
             }
             Err(error) => Err(error),
         }
@@ -297,14 +316,4 @@ fn after_lost_connection(taken: Option<&Session>) -> Duration {
         Some(_) => LEASE,
         None => LOOK_AGAIN,
     }
-}
-
-/// The code of a turn that failed because the database refuses what it records.
-const UNRECORDABLE: &str = "internal";
-
-/// What such a turn says.
-fn unrecordable(problem: &str) -> String {
-    format!(
-        "the database refuses what this turn records, and would again: {problem}. The server's log names the statement"
-    )
 }

@@ -16,6 +16,7 @@ use tokio::sync::Mutex;
 
 use crate::clock::stamp;
 use crate::committer::{CommitError, Committer};
+use crate::for_good;
 use crate::log;
 
 /// One run's hold on its session.
@@ -117,7 +118,6 @@ impl SessionCore {
 
     /// What others left for the turn. It belongs to the row that was loaded: another row refuses the step.
     async fn beside(&self, session: &Session, next: &Next) -> Result<Beside, CoreError> {
-        let unavailable = |error: StoreError| CoreError::Unavailable(error.to_string());
         let store = self.committer.store();
         let (needs_waits, needs_queue) = match next {
             Next::Nothing => (false, false),
@@ -130,11 +130,11 @@ impl SessionCore {
         };
         let mut beside = Beside::default();
         if needs_waits {
-            let checkpoint = store.checkpoint_get(&self.session).await.map_err(unavailable)?;
+            let checkpoint = store.checkpoint_get(&self.session).await.map_err(not_read)?;
             beside.waits = checkpoint.map(|checkpoint| checkpoint.waits).unwrap_or_default();
         }
         if needs_queue {
-            beside.queued = store.queue_list(&self.session).await.map_err(unavailable)?;
+            beside.queued = store.queue_list(&self.session).await.map_err(not_read)?;
         }
         Ok(beside)
     }
@@ -147,8 +147,7 @@ impl SessionCore {
             Base::Taken(_) => {}
         }
         let store = self.committer.store();
-        let unavailable = |error: StoreError| CoreError::Unavailable(error.to_string());
-        let session = store.session_get(&self.session).await.map_err(unavailable)?;
+        let session = store.session_get(&self.session).await.map_err(not_read)?;
         let session = session.ok_or(CoreError::OwnershipLost)?;
         if session.epoch != self.epoch {
             return Err(CoreError::OwnershipLost);
@@ -156,7 +155,7 @@ impl SessionCore {
         if session.active_turn_id.as_ref() != Some(&self.turn) {
             return Err(CoreError::TurnCancelled);
         }
-        let rows = store.effect_list(&self.session, &self.turn).await.map_err(unavailable)?;
+        let rows = store.effect_list(&self.session, &self.turn).await.map_err(not_read)?;
         Ok(State { base: Base::Taken(Box::new(session)), journal: state.journal.clone().refreshed(rows), edits: None })
     }
 }
@@ -179,7 +178,18 @@ fn not_stored(error: &StoreError) -> CoreError {
         Fault::Passing | Fault::NoWrites => CoreError::Unavailable(error.to_string()),
         Fault::ForGood => {
             tracing::error!(%error, "the database refuses what a turn records");
-            CoreError::Refused(error.reason())
+            CoreError::Refused(for_good::not_recorded(error))
+        }
+    }
+}
+
+/// Why what a step needs could not be read, for its run.
+fn not_read(error: StoreError) -> CoreError {
+    match error.fault() {
+        Fault::Passing | Fault::NoWrites => CoreError::Unavailable(error.to_string()),
+        Fault::ForGood => {
+            tracing::error!(%error, "what is stored for a turn cannot be read");
+            CoreError::Refused(for_good::not_read(&error))
         }
     }
 }

@@ -11,6 +11,7 @@ mod committer;
 mod core;
 mod crossing_log;
 mod direct_call;
+mod for_good;
 mod live;
 mod load;
 mod log;

@@ -14,6 +14,7 @@ use tokio::sync::{Notify, Semaphore};
 use crate::advance::{Advanced, Advancer};
 use crate::begun::Begun;
 use crate::committer::Committer;
+use crate::for_good::pause_after;
 use crate::load::Manifests;
 use crate::log;
 use crate::transcripts::Transcripts;
@@ -185,25 +186,35 @@ impl Scheduler {
     }
 
     async fn advance_until_done(&self, session: &SessionId, mut begun: Option<Box<Begun>>, mut abort: Abort) {
+        let mut looks = 0_u32;
         loop {
             let advanced = match self.0.places.acquire().await {
                 Ok(_place) => self.advance_once(session, begun.take(), abort.clone()).await,
                 Err(_closed) => Advanced::Done,
             };
-            match advanced {
-                Advanced::Done => {}
+            let wait = match advanced {
+                Advanced::Done => None,
                 // One that was told to end does not look again: it would be told the same.
                 Advanced::Again if abort.kind().is_none() => continue,
-                Advanced::Again => {}
+                Advanced::Again => None,
                 // A round of its own: its deadline and its abort begin anew.
-                Advanced::GoesOn => self.ask_again(session),
-                Advanced::RetryAfter(wait) => {
-                    tokio::select! {
-                        () = tokio::time::sleep(wait) => continue,
-                        _ = abort.aborted() => {}
-                    }
+                Advanced::GoesOn => {
+                    self.ask_again(session);
+                    None
+                }
+                Advanced::RetryAfter(wait) => Some(wait),
+                Advanced::Stuck => {
+                    looks = looks.saturating_add(1);
+                    Some(pause_after(looks))
+                }
+            };
+            if let Some(wait) = wait {
+                tokio::select! {
+                    () = tokio::time::sleep(wait) => continue,
+                    _ = abort.aborted() => {}
                 }
             }
+            looks = 0;
             match self.next_round(session) {
                 Some(next) => (begun, abort) = next,
                 None => return,

@@ -212,6 +212,7 @@ const NO_MODEL: &str = "No model is chosen yet: `nylorun model set PROVIDER/MODE
 fn unopened(error: &KeysError) -> Fault {
     match error {
         KeysError::Unavailable(_) => Fault::transient(error.to_string()),
+        KeysError::Broken(_) => Fault { retryable: false, ..Fault::transient(error.to_string()) },
         KeysError::Unreadable => Fault::new(ModelFailureCode::Auth, error.to_string()),
     }
 }

@@ -44,6 +44,8 @@ async fn the_tenants_choice_routes_the_call() {
         ModelOutcome::Completed(candidate) => panic!("{candidate:?}"),
     };
     assert_eq!(code(answer_of(Err(KeysError::Unreadable)).await), (ModelFailureCode::Auth, false));
+    let broken = KeysError::Broken("no such column".into());
+    assert_eq!(code(answer_of(Err(broken)).await), (ModelFailureCode::Transient, false));
     let unavailable = KeysError::Unavailable("locked".into());
     assert_eq!(code(answer_of(Err(unavailable)).await), (ModelFailureCode::Transient, true));
     let stub = ProviderStub::start().await.unwrap();

@@ -42,3 +42,4 @@ mod snapshots;
 mod stream_client;
 mod streams;
 mod told;
+mod unreadable;

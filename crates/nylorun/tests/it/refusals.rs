@@ -129,6 +129,47 @@ async fn a_message_that_waits_begins_its_turn_when_the_one_before_is_refused() {
     assert!(server.stop().success());
 }
 
+/// Sending it again does not help, so nobody is told to.
+#[tokio::test]
+async fn what_the_database_refuses_for_good_is_an_internal_error() {
+    for database in database::each("refused_writes").await {
+        let home = tempfile::tempdir().expect("a folder can be made");
+        let server = database.setup(Setup::new(home.path())).start();
+        drill::prepare(&server).await.expect("it can be prepared");
+        let db = open(&database, home.path()).await;
+        let application = format!("Bearer {}", server.key_text("applicationKey"));
+        let management = format!("Bearer {}", server.key_text("managementKey"));
+        let open_session = json!({"requestId": "r", "agentId": drill::AGENT, "ownerUserId": "me"});
+        let model = json!({
+            "requestId": "r",
+            "idempotencyKey": "k",
+            "provider": "custom",
+            "model": "m",
+            "baseUrl": "https://models.example/v1",
+            "auth": {"type": "api_key", "key": "a key"},
+        });
+        let writes = [
+            ("sessions", "id", "/v1/sessions/s", &application, open_session),
+            ("settings", "key", "/v1/tenant/retention", &management, json!({"sessions": "30d"})),
+            ("model_providers", "provider", "/v1/tenant/model", &management, model),
+        ];
+        for (table, column, target, bearer, body) in writes {
+            let headers =
+                [("Nylorun-Protocol", "10"), ("Authorization", bearer.as_str()), ("Content-Type", "application/json")];
+            let put = || send(&server.url, "PUT", target, &headers, Some(body.to_string().as_bytes()));
+            refuse(&db, table, &format!("{column} <> ''")).await;
+            let Answer { status, body: refused } = put();
+            let refused: Value = serde_json::from_str(&refused).expect("it is JSON");
+            assert_eq!((status, &refused["code"]), (500, &json!("internal_error")), "{database:?} {table}: {refused}");
+            assert_eq!(refused["message"], "Internal error", "no detail is told");
+            take_again(&db, table).await;
+            assert_eq!(put().status, 200, "{database:?} {table}: {}", put().body);
+        }
+        db.close().await;
+        assert!(server.stop().success());
+    }
+}
+
 fn ready(server: &Server) -> (u16, Value) {
     let Answer { status, body } = send(&server.url, "GET", "/ready", &[], None);
     let body: Value = serde_json::from_str(&body).expect("it is JSON");

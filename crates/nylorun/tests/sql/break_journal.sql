@@ -1,0 +1,1 @@
+UPDATE effects SET kind = 'telepathy' WHERE session_id = 's'

@@ -1,0 +1,1 @@
+UPDATE events SET body = body || 'x' WHERE session_id = 's' AND type = 'transcript.updated'

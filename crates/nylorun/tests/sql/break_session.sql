@@ -1,0 +1,1 @@
+UPDATE sessions SET segment = -1 WHERE id = 's'

@@ -1,0 +1,1 @@
+UPDATE sessions SET segment = 0 WHERE id = 's'
