@@ -145,6 +145,27 @@ test('api 1.6: an agent beyond the token is as a missing one', async () => {
     refused(await narrow().put(`/v1/sessions/${unseen}`, again), 404, 'request_rejected');
 });
 
+test('api 1.6: a session of an agent beyond the token is not named by one that shares its sandbox', async () => {
+    const ownerUserId = 'narrow:7:ann';
+    for (const agent of ['only-this', 'other']) await newAgent(world.app, plainManifest(agent));
+    const hidden = await newSession(world.app, { agentId: 'other', ownerUserId, sandbox: {} });
+    const seen = await newSession(world.app, { agentId: 'only-this', ownerUserId, sandbox: { session: hidden } });
+    const path = `/v1/sessions/${seen}`;
+    const [theirs, ours] = [done(await narrow().get(path)), done(await world.app.get(path))];
+    assert.deepEqual([theirs.sandboxSource, theirs.sandboxOwnerId], ['shared', null]);
+    assert.equal(ours.sandboxOwnerId, hidden);
+    await command(world.app, hidden, message([{ delayMs: 600_000 }]));
+    const busy = async (client: Client) =>
+        refused(await client.post(`${path}/commands`, message('hi')), 409, 'sandbox_busy').message;
+    assert.ok((await busy(world.app)).includes(hidden));
+    const told = await busy(narrow());
+    assert.ok(!told.includes(hidden) && told.includes('another session'), told);
+    // Where the token sees it, it is named.
+    const visible = await newSession(world.app, { agentId: 'only-this', ownerUserId, sandbox: {} });
+    const sharer = await newSession(world.app, { agentId: 'only-this', ownerUserId, sandbox: { session: visible } });
+    assert.equal(done(await narrow().get(`/v1/sessions/${sharer}`)).sandboxOwnerId, visible);
+});
+
 test('api 1.6: a person sets neither info nor a manifest of a message', async () => {
     const agentId = await newAgent(world.app);
     const body = { requestId: 'r', agentId, ownerUserId: 'ann', info: { a: 1 } };

@@ -31,7 +31,7 @@ impl App {
             if let Some(record) = self.store().command_get(id, &command.idempotency_key).await? {
                 return repeated(id, &record, &command.body_hash);
             }
-            let change = self.decide(&session, &command).await?;
+            let change = self.decide(caller, &session, &command).await?;
             match self.committer().commit(&change).await {
                 Ok(()) => {
                     self.after_commit(&change, &command.kind);
@@ -43,7 +43,7 @@ impl App {
         }
     }
 
-    pub(crate) async fn decide(&self, session: &Session, command: &Command) -> Result<SessionChange, Error> {
+    async fn decide(&self, caller: &Caller, session: &Session, command: &Command) -> Result<SessionChange, Error> {
         let head = CommandHead {
             request_id: command.request_id.clone(),
             idempotency_key: command.idempotency_key.clone(),
@@ -56,18 +56,13 @@ impl App {
                     None => None,
                 };
                 let said = Message { head, input: input.clone(), variant, when_busy: *when_busy };
-                Ok(message(session, said, self.workspace_holder(session).await?, &stamp())?)
+                match message(session, said, self.workspace_holder(session).await?, &stamp()) {
+                    Ok(change) => Ok(change),
+                    Err(refusal) => Err(self.told(caller, refusal).await),
+                }
             }
             CommandKind::Cancel { reason } => {
-                // Read after the row: a step that is committed in between changes the row, and this is decided again.
-                let effects = match &session.active_turn_id {
-                    Some(turn) => self.store().effect_list(&session.id, turn).await?,
-                    None => Vec::new(),
-                };
-                let queued = self.queued(session).await?;
-                let mut change = cancel(session, &effects, Cancel { head, reason: reason.clone() }, &stamp());
-                drop_queue(&mut change, &queued, &stamp());
-                Ok(change)
+                self.decide_cancel(session, Cancel { head, reason: reason.clone() }).await
             }
             CommandKind::Approve { interaction_id, approved } => {
                 let said = if *approved { Said::Approved } else { Said::Denied };
@@ -77,6 +72,19 @@ impl App {
                 self.answer(session, head, interaction_id, Said::Value(value.clone())).await
             }
         }
+    }
+
+    /// Ends the session's turn, and drops what waits for it to end.
+    pub(crate) async fn decide_cancel(&self, session: &Session, said: Cancel) -> Result<SessionChange, Error> {
+        // Read after the row: a step that is committed in between changes the row, and this is decided again.
+        let effects = match &session.active_turn_id {
+            Some(turn) => self.store().effect_list(&session.id, turn).await?,
+            None => Vec::new(),
+        };
+        let queued = self.queued(session).await?;
+        let mut change = cancel(session, &effects, said, &stamp());
+        drop_queue(&mut change, &queued, &stamp());
+        Ok(change)
     }
 
     async fn answer(

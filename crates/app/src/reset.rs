@@ -7,13 +7,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use nylorun_domain::id::SessionId;
-use nylorun_domain::json::{Json, Text};
+use nylorun_domain::json::Text;
+use nylorun_domain::turn::{Cancel, CommandHead};
 use nylorun_domain::workspace::WorkspaceKey;
 use nylorun_ports::abort::{Abort, AbortHandle, AbortKind, abort_pair};
 use nylorun_ports::workspaces::RemovalError;
 use nylorun_store::Removal;
 use nylorun_turns::{CommitError, uuid};
-use nylorun_wire::command::{Command, CommandKind};
 use nylorun_wire::tenant::{ActiveWork, Reset, ResetScope};
 use tokio::time::{Instant, sleep};
 
@@ -156,19 +156,18 @@ impl App {
     }
 
     async fn cancel_turn(&self, id: &SessionId) -> Result<(), Error> {
-        let command = Command {
+        let head = CommandHead {
             request_id: "reset".to_owned(),
             idempotency_key: format!("reset:{}", uuid()),
             body_hash: String::new(),
-            kind: CommandKind::Cancel { reason: Some(Text::from("the tenant is being reset")) },
-            raw: Json::null(),
         };
+        let said = Cancel { head, reason: Some(Text::from("the tenant is being reset")) };
         loop {
             let Some(session) = self.store().session_get(id).await? else { return Ok(()) };
             if session.active_turn_id.is_none() {
                 return Ok(());
             }
-            match self.committer().commit(&self.decide(&session, &command).await?).await {
+            match self.committer().commit(&self.decide_cancel(&session, said.clone()).await?).await {
                 Ok(()) => {
                     self.parts().scheduler.cancel(id);
                     return Ok(());

@@ -9,6 +9,7 @@ use nylorun_domain::manifest::{AgentManifest, pin_skills, pin_workspace, sandbox
 use nylorun_domain::sandbox::{SandboxConfig, SandboxDefault, SandboxRequest};
 use nylorun_domain::session::{SandboxSource, Session, Status};
 use nylorun_domain::tool::SkillTool;
+use nylorun_domain::turn::Refusal;
 use nylorun_domain::workspace::WorkspaceSpec;
 use nylorun_store::{AgentRow, NO_WORKSPACE_OWNER, WriteError};
 use nylorun_turns::{Updated, now};
@@ -52,7 +53,7 @@ impl App {
             }
             let NewSession { session, pinned, sandbox_owner } = self.new_session(caller, &id, &body).await?;
             match self.store().session_insert(&session, &pinned, sandbox_owner.as_ref()).await {
-                Ok(()) => return self.view(session).await,
+                Ok(()) => return self.view(caller, session).await,
                 // Somebody opened it meanwhile, or removed whose sandbox it shares: look at what is there.
                 Err(WriteError::Duplicate { .. } | WriteError::Guard(NO_WORKSPACE_OWNER)) => {}
                 Err(error) => return Err(error.into()),
@@ -62,7 +63,7 @@ impl App {
 
     /// The session view.
     pub async fn session_view(&self, caller: &Caller, id: &SessionId) -> Result<SessionView, Error> {
-        self.view(self.session(caller, id).await?).await
+        self.view(caller, self.session(caller, id).await?).await
     }
 
     /// The manifest that the session pinned.
@@ -127,8 +128,8 @@ impl App {
             Ok(Some(change))
         });
         match updated.await? {
-            Updated::Committed(change) => self.view(change.session).await,
-            Updated::Unchanged(session) => self.view(*session).await,
+            Updated::Committed(change) => self.view(caller, change.session).await,
+            Updated::Unchanged(session) => self.view(caller, *session).await,
             Updated::Missing => Err(Error::session_not_found()),
             Updated::Refused(error) => Err(error),
         }
@@ -223,7 +224,13 @@ impl App {
     /// The workspace of another session of the same person (sandbox-and-definitions a7). Who shares with one that
     /// shares itself shares with the one that owns the workspace.
     async fn share_workspace(&self, caller: &Caller, body: &OpenSession, id: &SessionId) -> Result<Workspace, Error> {
-        let session = self.session(caller, id).await?;
+        let missing = || {
+            Error::not_found(format!(
+                "sandbox.session: session {id} not found; name a session that is there and has the same ownerUserId"
+            ))
+        };
+        let session = self.store().session_get(id).await?.filter(|session| sees(caller, session));
+        let session = session.ok_or_else(missing)?;
         if session.owner_user_id != body.owner_user_id {
             return Err(Error::forbidden(format!(
                 "session {id} belongs to another owner: a sandbox is shared by sessions of one ownerUserId"
@@ -249,7 +256,29 @@ impl App {
         Ok(self.store().workspace_holder(session).await?)
     }
 
-    pub(crate) async fn view(&self, session: Session) -> Result<SessionView, Error> {
+    /// A refusal as this caller may be told it: another session is named only where the caller may see it.
+    pub(crate) async fn told(&self, caller: &Caller, refusal: Refusal) -> Error {
+        let Refusal::WorkspaceHeld { by: Some(holder) } = &refusal else { return refusal.into() };
+        match self.store().session_get(holder).await {
+            Ok(Some(session)) if sees(caller, &session) => refusal.into(),
+            // It is gone, hidden, or nobody can tell.
+            Ok(_) | Err(_) => Refusal::WorkspaceHeld { by: None }.into(),
+        }
+    }
+
+    /// The session whose workspace this one shares, where the caller may see that one. Both belong to one person, so
+    /// that only a token for some agents hides it.
+    async fn sandbox_owner_id(&self, caller: &Caller, session: &Session) -> Result<Option<SessionId>, Error> {
+        let Some(owner) = &session.sandbox_owner else { return Ok(None) };
+        if caller.person().is_none() {
+            return Ok(Some(owner.clone()));
+        }
+        let owner = self.store().session_get(owner).await?.filter(|owner| sees(caller, owner));
+        Ok(owner.map(|owner| owner.id))
+    }
+
+    pub(crate) async fn view(&self, caller: &Caller, session: Session) -> Result<SessionView, Error> {
+        let sandbox_owner_id = self.sandbox_owner_id(caller, &session).await?;
         let uncertain = self.store().effect_uncertain(&session.id).await?;
         let waits = self.waits(&session).await?;
         let queue = self.queued(&session).await?;
@@ -264,7 +293,7 @@ impl App {
             active_turn_id: session.active_turn_id,
             vault_ids: Vec::new(),
             credential_selections: Vec::new(),
-            sandbox_owner_id: session.sandbox_owner,
+            sandbox_owner_id,
             sandbox_id: None,
             sandbox: session.workspace.as_ref().map(|spec| sandbox_json(spec).to_json()),
             sandbox_source: session.sandbox_source.map(|source| source.as_str().to_owned()),

@@ -74,7 +74,11 @@ impl App {
             let owner = other.as_ref().unwrap_or(&session);
             let site = CallSite { session: &session, owner, holder };
             let begun = |intent| Begun { owner: owner.id.clone(), spec, intent };
-            let Some(change) = direct_call::begin(site, tool, input, worker, &stamp())? else { return Ok(begun(None)) };
+            let change = match direct_call::begin(site, tool, input, worker, &stamp()) {
+                Ok(Some(change)) => change,
+                Ok(None) => return Ok(begun(None)),
+                Err(refusal) => return Err(self.told(caller, refusal).await),
+            };
             match self.committer().commit(&change).await {
                 Ok(()) => {
                     return Ok(begun(change.direct_calls.into_iter().find_map(|change| match change {

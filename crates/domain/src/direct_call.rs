@@ -68,7 +68,7 @@ pub fn begin(
         return Err(Refusal::WorkspaceInUse { active_turn_id: turn.clone() });
     }
     if let Some(by) = holder {
-        return Err(Refusal::WorkspaceHeld { by });
+        return Err(Refusal::WorkspaceHeld { by: Some(by) });
     }
     if tool.is_read_only() {
         return Ok(None);

@@ -60,7 +60,7 @@ pub fn message(
         };
     }
     if let Some(by) = holder {
-        return Err(Refusal::WorkspaceHeld { by });
+        return Err(Refusal::WorkspaceHeld { by: Some(by) });
     }
     let mut change = SessionChange::of(session);
     change.claim_workspace();

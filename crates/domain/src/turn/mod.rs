@@ -69,12 +69,13 @@ pub enum Refusal {
     },
     /// Another session's turn has the workspace that both use.
     #[error(
-        "the sandbox is shared with session {by}, whose turn has it; wait for that turn to end, cancel it, or settle \
-         its uncertain effects"
+        "the sandbox is shared with {}, whose turn has it; wait for that turn to end, answer what it asks, cancel it, \
+         or settle its uncertain effects",
+        holder(.by.as_ref())
     )]
     WorkspaceHeld {
-        /// The session.
-        by: SessionId,
+        /// The session, where it may be named.
+        by: Option<SessionId>,
     },
     /// As many messages wait as may.
     #[error("100 messages wait already; wait for the session to take some, or remove one")]
@@ -114,4 +115,8 @@ pub enum Refusal {
     /// A model's answer cannot be made up.
     #[error("effect {0} is a model call: it can only be settled with {{\"retry\": true}}")]
     OnlyRetry(crate::id::EffectId),
+}
+
+fn holder(session: Option<&SessionId>) -> String {
+    session.map_or_else(|| "another session".to_owned(), |session| format!("session {session}"))
 }

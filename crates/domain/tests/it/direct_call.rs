@@ -53,7 +53,7 @@ fn a_call_in_a_shared_workspace_is_written_down_with_its_owner() {
     let held = CallSite { holder: Some(by.clone()), ..site.clone() };
     for tool in WorkspaceTool::ALL {
         let refused = begin(held.clone(), *tool, &input, &worker(), &AT);
-        assert_eq!(refused, Err(Refusal::WorkspaceHeld { by: by.clone() }), "{tool:?}");
+        assert_eq!(refused, Err(Refusal::WorkspaceHeld { by: Some(by.clone()) }), "{tool:?}");
     }
     let busy = Session { id: sharer.id.clone(), ..session(Status::Running) };
     let refused = begin(CallSite { session: &busy, ..site }, WorkspaceTool::Bash, &input, &worker(), &AT);

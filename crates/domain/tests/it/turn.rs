@@ -191,7 +191,7 @@ fn a_message_waits_for_nobody_but_is_refused_while_another_session_has_the_share
         assert_eq!(change.claims_workspace_of, claimed);
         for when_busy in [WhenBusy::Reject, WhenBusy::Queue, WhenBusy::Steer] {
             let refused = decide(|stamp| message(&before, said(when_busy), Some(other.clone()), stamp));
-            assert_eq!(refused, Err(Refusal::WorkspaceHeld { by: other.clone() }));
+            assert_eq!(refused, Err(Refusal::WorkspaceHeld { by: Some(other.clone()) }));
         }
     }
     // Its own turn comes first: whatever others do, its message waits for that one.
