@@ -39,7 +39,7 @@ mod place;
 mod problem;
 mod text_rule;
 
-pub use document::Document;
+pub use document::{Document, Found};
 pub use object::Object;
 pub use path::{Path, Step};
 pub use place::{Place, check, check_at};

@@ -1,6 +1,8 @@
 //! The strict reader.
 
-use nylorun_domain::check::{Document, MAX_PROBLEMS, Path, Place, ProblemCode, Problems, TextRule, check, check_at};
+use nylorun_domain::check::{
+    Document, Found, MAX_PROBLEMS, Path, Place, ProblemCode, Problems, Step, TextRule, check, check_at,
+};
 use nylorun_domain::id::SessionId;
 use nylorun_domain::json::{Json, parse};
 
@@ -193,4 +195,16 @@ fn content_is_given_as_it_was_written() {
     assert_eq!(document.check(|place| place.raw()), Ok(json(text.trim())));
     // Without the text, the value is printed.
     assert_eq!(check(document.value(), |p| p.object()?.required("data", Place::raw)), Ok(json(r#"{"a":[1.0,"A"]}"#)));
+}
+
+#[test]
+fn what_stands_at_a_path_is_found_with_its_line() {
+    let document = Document::parse("\n{\"a\": [1,\n  {\"b\": \"x\"}],\n\"c\": 2}").expect("valid");
+    let find = |path: &[Step]| document.find(path);
+    let (a, b, c) = (Step::from("a"), Step::from("b"), Step::from("c"));
+    assert_eq!(find(&[c]), Found { line: 4, value: Some("2") });
+    assert_eq!(find(&[a.clone(), Step::from(1), b.clone()]), Found { line: 3, value: Some("\"x\"") });
+    assert_eq!(find(&[a.clone(), Step::from(1), a.clone(), b]), Found { line: 3, value: None }, "it is missing");
+    assert_eq!(find(&[a, Step::from(7)]), Found { line: 2, value: None });
+    assert_eq!(find(&[]).line, 2);
 }

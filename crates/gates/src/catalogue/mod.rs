@@ -3,57 +3,55 @@
 //! The committed file is `data/models.json`. An operator's file of the same shape is merged over it: a model with the
 //! same provider and id replaces the committed one, others are added. Providers are those that this program can call.
 
+mod file;
 mod price;
 
 use nylorun_domain::model::{Usage, Window};
-use serde::Deserialize;
 
 pub use price::Price;
-
-use crate::providers::Api;
 
 const COMMITTED: &str = include_str!("../../../../data/models.json");
 
 /// The provider whose models nobody lists: any id is accepted, and it costs nothing (api 3.2).
 pub const CUSTOM: &str = "custom";
 
-/// Why a catalogue file is refused. The text names what is wrong.
+/// Why a catalogue file is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CatalogueError {
-    /// It is no JSON of the catalogue's shape.
-    #[error("the model catalogue is not valid: {0}")]
-    Shape(String),
-    /// It names a provider that this program cannot call.
-    #[error("the model catalogue names an unknown provider: {0}")]
-    UnknownProvider(String),
-    /// A number is not positive, or a price is negative.
-    #[error("the model catalogue's entry {0} has a number that is out of range")]
-    OutOfRange(String),
+    /// It is no JSON; where, and why.
+    #[error("line {line}, column {column}: not JSON: {problem}")]
+    NotJson {
+        /// From 1.
+        line: usize,
+        /// From 1, in characters.
+        column: usize,
+        /// What is wrong there.
+        problem: &'static str,
+    },
+    /// It has another shape: each problem with its line, its member, and the value that is there.
+    #[error("{}", .0.join("; "))]
+    Wrong(Vec<String>),
 }
 
 /// The catalogue.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug)]
 pub struct Catalogue {
     providers: Vec<Provider>,
 }
 
 /// A provider.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Provider {
     /// `anthropic`, `openai`, `google`, `openrouter`, `custom`.
     pub id: String,
     /// Its name for people; the id when a file gives none.
-    #[serde(default)]
     pub name: String,
     /// Its models; none for [`CUSTOM`].
     pub models: Vec<Model>,
 }
 
 /// A model.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Model {
     /// Its id at the provider.
     pub id: String,
@@ -64,7 +62,6 @@ pub struct Model {
     /// Tokens of output.
     pub max_tokens: i64,
     /// Whether it reads images.
-    #[serde(default)]
     pub images: bool,
     /// How it is asked to reason; none for a model that does not.
     pub reasoning: Option<ReasoningWords>,
@@ -75,8 +72,7 @@ pub struct Model {
 }
 
 /// A provider's words for a model's reasoning. Without a word, such a model is left to its own.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReasoningWords {
     /// Asks it to reason: `effort` of OpenAI and OpenRouter, `thinking.type` of Anthropic, and of Google the thinking
     /// level or, as a number, the thinking budget in tokens.
@@ -86,8 +82,7 @@ pub struct ReasoningWords {
 }
 
 /// The price of calls whose prompt is long.
-#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LongPrompt {
     /// It holds for prompts of more tokens than this, cached ones counted.
     pub above: i64,
@@ -98,9 +93,9 @@ pub struct LongPrompt {
 impl Catalogue {
     /// The committed catalogue, with an operator's file merged over it when its text is given.
     pub fn load(operators: Option<&str>) -> Result<Self, CatalogueError> {
-        let mut catalogue = Self::parse(COMMITTED)?;
+        let mut catalogue = file::read(COMMITTED)?;
         if let Some(text) = operators {
-            catalogue.merge(Self::parse(text)?);
+            catalogue.merge(file::read(text)?);
         }
         Ok(catalogue)
     }
@@ -123,19 +118,6 @@ impl Catalogue {
     /// Whether a tenant may choose this model: it is listed, or its provider is [`CUSTOM`].
     pub fn accepts(&self, provider: &str, model: &str) -> bool {
         provider == CUSTOM || self.model(provider, model).is_some()
-    }
-
-    fn parse(text: &str) -> Result<Self, CatalogueError> {
-        let catalogue: Self = serde_json::from_str(text).map_err(|error| CatalogueError::Shape(error.to_string()))?;
-        for provider in &catalogue.providers {
-            if Api::of(&provider.id).is_none() {
-                return Err(CatalogueError::UnknownProvider(provider.id.clone()));
-            }
-            if let Some(bad) = provider.models.iter().find(|model| !model.is_in_range()) {
-                return Err(CatalogueError::OutOfRange(format!("{}/{}", provider.id, bad.id)));
-            }
-        }
-        Ok(catalogue)
     }
 
     fn merge(&mut self, over: Self) {
@@ -168,13 +150,6 @@ impl Model {
         let prompt = usage.input.saturating_add(usage.cached).saturating_add(usage.cache_write);
         let long = self.long_prompt.filter(|long| prompt > long.above);
         long.map(|long| long.price).or(self.price).map(|price| price.of(usage))
-    }
-
-    fn is_in_range(&self) -> bool {
-        let prices = [self.price, self.long_prompt.map(|long| long.price)];
-        let threshold = self.long_prompt.is_none_or(|long| long.above > 0);
-        let prices = prices.into_iter().flatten().all(Price::is_in_range);
-        !self.id.is_empty() && self.context_window > 0 && self.max_tokens > 0 && threshold && prices
     }
 }
 
@@ -219,19 +194,5 @@ mod tests {
         assert_eq!(catalogue.model("anthropic", "new").unwrap().cost_nano_usd(&Usage::default()), None);
         assert_eq!(catalogue.provider("anthropic").unwrap().name, "Anthropic");
         assert!(catalogue.model("anthropic", "claude-opus-5-5").is_some());
-    }
-
-    #[test]
-    fn a_wrong_operators_file_is_refused() {
-        let model =
-            |body: &str| format!(r#"{{"providers":[{{"id":"anthropic","models":[{{"id":"a","name":"A",{body}}}]}}]}}"#);
-        let out_of_range = Err(CatalogueError::OutOfRange("anthropic/a".into()));
-        let load = |text: &str| Catalogue::load(Some(text)).map(|_| ());
-        assert_eq!(load(&model(r#""contextWindow":0,"maxTokens":1"#)), out_of_range);
-        assert_eq!(load(&model(r#""contextWindow":9,"maxTokens":1,"price":{"input":-1,"output":1}"#)), out_of_range);
-        let unknown = r#"{"providers":[{"id":"nobody","models":[]}]}"#;
-        assert_eq!(load(unknown), Err(CatalogueError::UnknownProvider("nobody".into())));
-        assert!(matches!(load(&model(r#""window":1"#)), Err(CatalogueError::Shape(_))));
-        assert!(matches!(load("["), Err(CatalogueError::Shape(_))));
     }
 }

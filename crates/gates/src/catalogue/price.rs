@@ -1,27 +1,25 @@
 //! What tokens cost.
 
+use nylorun_domain::check::{Place, ProblemCode};
 use nylorun_domain::model::Usage;
-use serde::{Deserialize, Deserializer};
+
+use super::file::optional;
 
 /// Prices of a model. A file gives US dollars per million tokens; they are kept as trillionths of a dollar per token,
 /// whole numbers, so that sums are exact.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Price {
-    #[serde(deserialize_with = "pico_per_token")]
     input: i64,
-    #[serde(deserialize_with = "pico_per_token")]
     output: i64,
     /// Input read from the cache; like input when the file says nothing.
-    #[serde(default, deserialize_with = "maybe_pico_per_token")]
     cache_read: Option<i64>,
     /// Input written to the cache; like input when the file says nothing.
-    #[serde(default, deserialize_with = "maybe_pico_per_token")]
     cache_write: Option<i64>,
 }
 
-/// No model costs more than this a token; what is larger is a slip of the pen, and would overflow sums.
-const MAX_PICO_PER_TOKEN: i64 = 1_000_000_000_000;
+/// No million tokens of any model cost more US dollars than this; what is larger is a slip of the pen, and would
+/// overflow sums.
+const MAX_DOLLARS_PER_MILLION: f64 = 1e6;
 
 impl Price {
     /// What this usage costs, in billionths of a US dollar, rounded up.
@@ -36,18 +34,26 @@ impl Price {
         i64::try_from((pico + 999) / 1_000).unwrap_or(i64::MAX)
     }
 
-    pub(super) fn is_in_range(self) -> bool {
-        let prices = [Some(self.input), Some(self.output), self.cache_read, self.cache_write];
-        prices.into_iter().flatten().all(|price| (0..=MAX_PICO_PER_TOKEN).contains(&price))
+    pub(super) fn read(place: Place<'_>) -> Option<Self> {
+        let object = place.object()?;
+        let input = object.required("input", pico_per_token);
+        let output = object.required("output", pico_per_token);
+        let cache_read = optional(&object, "cacheRead", pico_per_token);
+        let cache_write = optional(&object, "cacheWrite", pico_per_token);
+        object.finish();
+        Some(Self { input: input?, output: output?, cache_read, cache_write })
     }
 }
 
-fn pico_per_token<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i64, D::Error> {
-    let dollars_per_million = f64::deserialize(deserializer)?;
-    // The cast saturates, and what is out of range is refused afterwards.
-    Ok((dollars_per_million * 1e6).round() as i64)
-}
-
-fn maybe_pico_per_token<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<i64>, D::Error> {
-    pico_per_token(deserializer).map(Some)
+fn pico_per_token(place: Place<'_>) -> Option<i64> {
+    let dollars_per_million = place.number()?;
+    if dollars_per_million < 0.0 {
+        place.problem(ProblemCode::TooSmall, "Too small: expected number to be >=0");
+        return None;
+    }
+    if dollars_per_million > MAX_DOLLARS_PER_MILLION {
+        place.problem(ProblemCode::TooBig, format!("Too big: expected number to be <={MAX_DOLLARS_PER_MILLION}"));
+        return None;
+    }
+    Some((dollars_per_million * 1e6).round() as i64)
 }
