@@ -53,7 +53,8 @@ test('whenBusy reject, or left out, is 409 with the active turn', async () => {
         const body = refused(await send(session, message('second', members)), 409, 'request_rejected');
         assert.equal(body.activeTurnId, turnId);
     }
-    refused(await send(session, message('x', { whenBusy: 'later' })), 400, 'request_rejected');
+    const unknown = refused(await send(session, message('x', { whenBusy: 'later' })), 400, 'request_rejected');
+    for (const word of ['reject', 'queue', 'steer', 'later']) assert.match(unknown.message, new RegExp(word));
     assert.equal((await view(session)).queue, undefined);
     await command(world.app, session, cancel());
 });

@@ -37,10 +37,16 @@ pub(crate) struct SetArgs {
     #[arg(long, value_enum, required_if_eq_any([("scope", "tenant"), ("scope", "agent")]))]
     period: Option<Period>,
     /// US dollars
-    #[arg(long, value_name = "AMOUNT", required_unless_present = "tokens")]
+    #[arg(
+        long,
+        value_name = "AMOUNT",
+        value_parser = amount,
+        allow_negative_numbers = true,
+        required_unless_present = "tokens"
+    )]
     usd: Option<f64>,
     /// Tokens
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     tokens: Option<u64>,
     #[command(flatten)]
     output: OutputArgs,
@@ -162,6 +168,12 @@ async fn set(args: SetArgs) -> Result<(), Failure> {
     args.output.print(&budgets, |budgets| told(budgets, &Style::of_stdout()))
 }
 
+/// A sum of money that JSON can carry.
+fn amount(text: &str) -> Result<f64, String> {
+    let amount = text.parse::<f64>().ok().filter(|amount| amount.is_finite() && *amount > 0.0);
+    amount.ok_or_else(|| "expected an amount of US dollars above 0, such as 12.50".to_owned())
+}
+
 async fn list(args: ListArgs) -> Result<(), Failure> {
     let budgets = args.connect.connection()?.tenant()?.budgets().await?;
     args.output.print(&budgets, |budgets| told(budgets, &Style::of_stdout()))
@@ -231,6 +243,14 @@ turn               0.5
 ";
         assert_eq!(told(&budgets, &Style::plain()), expected);
         assert!(told(&[], &Style::plain()).starts_with("no budgets"));
+    }
+
+    #[test]
+    fn an_amount_is_a_number_above_0() {
+        assert_eq!(["0.5", "100", "1e2"].map(|text| amount(text).ok()), [Some(0.5), Some(100.0), Some(100.0)]);
+        for wrong in ["NaN", "inf", "-inf", "-1", "0", "1e999", "", "5 USD"] {
+            assert!(amount(wrong).unwrap_err().contains("above 0"), "{wrong:?}");
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use clap::{Args, Subcommand};
 use nylorun_client::Retention;
+use nylorun_domain::retention::Keep;
 
 use super::connect::ConnectArgs;
 use super::failure::Failure;
@@ -40,10 +41,10 @@ A time is a whole number and ms, s, m, h or d; `off` keeps for ever. What is not
 session whose turn is active, waits or is paused is removed. What was removed cannot be brought back.")]
 pub(crate) struct SetArgs {
     /// Remove sessions, whole, in which nothing happened for so long
-    #[arg(long, value_name = "TIME", required_unless_present = "events")]
+    #[arg(long, value_name = "TIME", value_parser = time, required_unless_present = "events")]
     sessions: Option<String>,
     /// Remove events that are so old; their sessions stay
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = time)]
     events: Option<String>,
     #[command(flatten)]
     output: OutputArgs,
@@ -75,6 +76,15 @@ async fn set(args: SetArgs) -> Result<(), Failure> {
     args.output.print(&retention, told)
 }
 
+/// A time as it is sent, or `off`.
+fn time(text: &str) -> Result<String, String> {
+    match Keep::parse(text) {
+        Ok(_) => Ok(text.trim().to_owned()),
+        Err(_) if text == "off" => Ok(text.to_owned()),
+        Err(_) => Err("expected a whole number above 0 and ms, s, m, h or d, such as 90d; or off".to_owned()),
+    }
+}
+
 /// What a time becomes: `off` ends it, and no word leaves it.
 fn changed(now: Option<String>, asked: Option<String>) -> Option<String> {
     match asked {
@@ -91,7 +101,22 @@ fn told(retention: &Retention) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Retention, changed, told};
+    use super::{Retention, changed, time, told};
+
+    #[test]
+    fn a_time_is_a_number_with_its_unit_or_off() {
+        for (text, read) in [
+            ("90d", Some("90d")),
+            (" 36h ", Some("36h")),
+            ("off", Some("off")),
+            ("5w", None),
+            ("0d", None),
+            ("", None),
+            ("d", None),
+        ] {
+            assert_eq!(time(text).ok().as_deref(), read, "{text:?}");
+        }
+    }
 
     #[test]
     fn off_ends_a_time_and_no_word_leaves_it() {

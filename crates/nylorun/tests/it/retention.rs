@@ -104,9 +104,9 @@ fn the_command_line_shows_and_sets_it() {
     assert_eq!(set, "idle sessions  90d\nevents         2d\n");
     assert_eq!(ok(&run(&["retention", "set", "--events", "off"])), "idle sessions  90d\nevents         for ever\n");
     let wrong = run(&["retention", "set", "--sessions", "soon"]);
-    assert_eq!(wrong.status.code(), Some(1));
+    assert_eq!(wrong.status.code(), Some(2));
     let told = String::from_utf8_lossy(&wrong.stderr).into_owned();
-    assert!(told.contains("sessions") && told.contains("15m"), "{told}");
+    assert!(told.contains("'soon' for '--sessions") && told.contains("such as 90d; or off"), "{told}");
     assert_eq!(run(&["retention", "set"]).status.code(), Some(2));
     assert!(server.stop().success());
 }

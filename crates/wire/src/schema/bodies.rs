@@ -240,6 +240,27 @@ mod tests {
     ];
 
     #[test]
+    fn a_word_that_is_not_allowed_is_told_beside_those_that_are() {
+        let message = r#"{"type":"message","requestId":"r","idempotencyKey":"k","content":"x","whenBusy":"later"}"#;
+        for (body, expected) in [
+            (message, r#"Invalid option: expected one of "reject"|"queue"|"steer", received "later""#),
+            (
+                r#"{"type":"massage"}"#,
+                r#"Invalid discriminator: expected one of "message"|"approve"|"respond"|"cancel", received "massage""#,
+            ),
+            (r#"{"type":7}"#, r#"Invalid discriminator: expected one of "message"|"approve"|"respond"|"cancel""#),
+        ] {
+            let problems = COMMAND.check(&Json::from_trusted(body).value()).unwrap_err();
+            let told: Vec<_> = problems.iter().map(|problem| problem.message.as_str()).collect();
+            assert_eq!(told, [expected]);
+        }
+        let problems = PUT_RETENTION.check(&Json::from_trusted(r#"{"sessions":"5w"}"#).value()).unwrap_err();
+        let expected =
+            "sessions: Invalid string: expected a positive whole number followed by ms, s, m, h or d, such as 15m";
+        assert_eq!(problems.iter().map(ToString::to_string).collect::<Vec<_>>(), [expected]);
+    }
+
+    #[test]
     fn samples_follow_their_schema() {
         for (name, schema) in ALL {
             assert_eq!(schema.check(&sample(&schema)), Ok(()), "{name}");

@@ -111,8 +111,17 @@ fn check_text(min: usize, max: usize, format: Option<&Format>, place: Place<'_>)
 fn check_words(words: &[&str], place: Place<'_>) {
     if place.value().as_str().is_none_or(|text| !words.contains(&text)) {
         let words: Vec<_> = words.iter().map(|word| quoted(word)).collect();
-        let message = format!("Invalid option: expected one of {}", words.join("|"));
+        let message = format!("Invalid option: expected one of {}{}", words.join("|"), received(place.value()));
         place.problem(ProblemCode::InvalidValue, message);
+    }
+}
+
+/// The word that stands there instead. What is no word, or a long one, is not repeated.
+fn received(value: &Value) -> String {
+    const LONGEST: usize = 64;
+    match value.as_str() {
+        Some(word) if word.len() <= LONGEST => format!(", received {}", quoted(word)),
+        Some(_) | None => String::new(),
     }
 }
 
@@ -122,7 +131,8 @@ fn check_tagged(tag: &str, cases: &[(&'static str, Shape)], place: Place<'_>) {
         let found = place.value().as_str().and_then(|text| cases.iter().find(|(word, _)| *word == text));
         if found.is_none() {
             let words: Vec<_> = cases.iter().map(|(word, _)| quoted(word)).collect();
-            let message = format!("Invalid discriminator: expected one of {}", words.join("|"));
+            let message =
+                format!("Invalid discriminator: expected one of {}{}", words.join("|"), received(place.value()));
             place.problem(ProblemCode::InvalidUnion, message);
         }
         found

@@ -43,7 +43,7 @@ pub(super) const SIZE: Format = Format {
 
 pub(super) const DURATION: Format = Format {
     follows: |text| grammar::parse_duration_ms(text).is_ok(),
-    expected: "a duration such as 15m",
+    expected: "a positive whole number followed by ms, s, m, h or d, such as 15m",
     pattern: Some(r"^\d+(ms|s|m|h|d)$"),
     sample: "15m",
     wrong: "15 minutes",
