@@ -79,8 +79,10 @@ impl Turn {
             if matches!(line.trim(), "/quit" | "/exit") {
                 return Ok(Reply::Leave);
             }
-            if let Some(kind) = command(question, &line) {
-                return Ok(Reply::Say(kind));
+            match command(question, &line) {
+                Ok(Some(kind)) => return Ok(Reply::Say(kind)),
+                Ok(None) => {}
+                Err(problem) => self.printer.notice(&format!("the answer {problem}"))?,
             }
         }
     }
@@ -93,18 +95,21 @@ impl Turn {
 }
 
 /// The command that a line stands for; `None` when it answers nothing.
-fn command(question: &Question, line: &str) -> Option<CommandKind> {
+///
+/// # Errors
+/// The line cannot be sent as what it is meant to be.
+fn command(question: &Question, line: &str) -> Result<Option<CommandKind>, String> {
     let interaction_id = question.id.clone();
     match question.kind {
         QuestionKind::Approval => {
             let approval = match line.trim().to_lowercase().as_str() {
                 "y" | "yes" => Approval::Approved,
                 "n" | "no" => Approval::Denied,
-                _ => return None,
+                _ => return Ok(None),
             };
-            Some(CommandKind::Approve { interaction_id, approval })
+            Ok(Some(CommandKind::Approve { interaction_id, approval }))
         }
-        QuestionKind::Value if line.trim().is_empty() => None,
-        QuestionKind::Value => Some(CommandKind::Respond { interaction_id, value: answer(line) }),
+        QuestionKind::Value if line.trim().is_empty() => Ok(None),
+        QuestionKind::Value => answer(line).map(|value| Some(CommandKind::Respond { interaction_id, value })),
     }
 }

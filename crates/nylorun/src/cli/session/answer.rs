@@ -2,9 +2,11 @@
 
 use clap::Args;
 use nylorun_client::{Approval, Command, CommandKind};
+use nylorun_domain::json;
 use serde_json::Value;
 
 use super::super::connect::ConnectArgs;
+use super::super::document;
 use super::super::failure::Failure;
 use super::super::output::OutputArgs;
 use super::super::term::visible;
@@ -67,15 +69,36 @@ pub(super) async fn approve(args: ApproveArgs) -> Result<(), Failure> {
 /// # Errors
 /// What the server refused, or that it could not be reached.
 pub(super) async fn respond(args: RespondArgs) -> Result<(), Failure> {
+    let value = answer(&args.value).map_err(|problem| Failure::usage(format!("the answer {problem}")))?;
     let session = args.connect.connection()?.client()?.session(&args.id);
-    let kind = CommandKind::Respond { interaction_id: args.interaction.clone(), value: answer(&args.value) };
+    let kind = CommandKind::Respond { interaction_id: args.interaction.clone(), value };
     let accepted = session.command(&Command::new(kind)?).await?;
     args.output.print(&accepted, |_| format!("answered {}; the turn goes on\n", visible(&args.interaction)))
 }
 
 /// JSON as it is, anything else as text.
-pub(crate) fn answer(text: &str) -> Value {
-    serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))
+///
+/// # Errors
+/// It is meant as JSON, and none that can be sent: why, and what would help.
+pub(crate) fn answer(text: &str) -> Result<Value, String> {
+    match serde_json::from_str(text) {
+        Ok(value) => Ok(value),
+        Err(_) if is_meant_as_json(text) => Err(format!(
+            "cannot be sent as JSON: {}; to send it as text, put it in quotation marks: {}",
+            document::not_json(text),
+            Value::from(text)
+        )),
+        Err(_) => Ok(Value::from(text)),
+    }
+}
+
+/// JSON that does not fit, such as 1e999; or what begins as an object or a list does and ends as one, or breaks off.
+fn is_meant_as_json(text: &str) -> bool {
+    let trimmed = text.trim();
+    let begins = |opening: char, first: &[char]| {
+        trimmed.strip_prefix(opening).is_some_and(|inside| inside.trim_start().starts_with(first))
+    };
+    json::parse(text).is_ok() || begins('{', &['"']) || begins('[', &['"', '{'])
 }
 
 #[cfg(test)]
@@ -92,9 +115,25 @@ mod tests {
             ("\"2\"", json!("2")),
             (r#"{"a":[1]}"#, json!({"a": [1]})),
             ("{a", json!("{a")),
+            ("[x] done", json!("[x] done")),
+            ("0042", json!("0042")),
+            ("1e9 or so", json!("1e9 or so")),
+            ("\"1e999\"", json!("1e999")),
             ("", json!("")),
         ] {
-            assert_eq!(answer(text), value, "{text:?}");
+            assert_eq!(answer(text), Ok(value), "{text:?}");
         }
+    }
+
+    #[test]
+    fn what_is_meant_as_json_and_cannot_be_sent_is_refused() {
+        let refused = |text: &str| answer(text).unwrap_err();
+        for number in ["1e999", "-1e999", "[1e999]"] {
+            let told = refused(number);
+            assert!(told.starts_with("cannot be sent as JSON: a number in it is beyond 1.7e308"), "{told}");
+            assert!(told.ends_with(&format!("put it in quotation marks: \"{number}\"")), "{told}");
+        }
+        assert!(refused(r#"{"choice": 2"#).contains("not JSON: "));
+        assert!(refused(r#"["a", b]"#).contains("at line 1, column 7"));
     }
 }
