@@ -40,18 +40,23 @@ pub enum Deltas {
     With,
 }
 
-/// Waits between tries: the first, doubling to the longest. They start again after each event.
+/// Waits between tries: the first, doubling to the longest. They start again after each event. And how long a try may
+/// take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reconnect {
     /// 250 ms unless set.
     pub first: Duration,
     /// 30 s unless set.
     pub longest: Duration,
+    /// After how long without the beginning of an answer a try has failed: something else may listen where the server
+    /// did, and say nothing. 30 s unless set.
+    pub answer_within: Duration,
 }
 
 impl Default for Reconnect {
     fn default() -> Self {
-        Self { first: Duration::from_millis(250), longest: Duration::from_secs(30) }
+        let [longest, answer_within] = [Duration::from_secs(30); 2];
+        Self { first: Duration::from_millis(250), longest, answer_within }
     }
 }
 
@@ -78,11 +83,14 @@ pub struct Events {
     after: Option<String>,
     deltas: Deltas,
     backoff: Backoff,
+    answer_within: Duration,
     state: State,
     /// What came and was not given yet; an error is its last.
     ready: VecDeque<Result<Update, Error>>,
     /// Whether the server has closed the stream by itself since the last event.
     closed_before: bool,
+    /// When the first of the tries failed that have failed without one that worked.
+    unanswered_since: Option<Instant>,
 }
 
 type Connecting = Pin<Box<dyn Future<Output = Result<reqwest::Response, Error>> + Send>>;
@@ -110,10 +118,17 @@ impl Events {
             after: follow.after,
             deltas: follow.deltas,
             backoff: Backoff::new(follow.reconnect.first, follow.reconnect.longest),
+            answer_within: follow.reconnect.answer_within,
             state: State::Waiting(Instant::now()),
             ready: VecDeque::new(),
             closed_before: false,
+            unanswered_since: None,
         }
+    }
+
+    /// How long no try to connect has worked; `None` when the last one did.
+    pub fn unanswered_for(&self) -> Option<Duration> {
+        self.unanswered_since.map(|since| since.elapsed())
     }
 
     /// Cursor of the last event given; what to go on after.
@@ -167,23 +182,28 @@ impl Events {
             Deltas::With => Some("true"),
             Deltas::Without => None,
         };
+        let within = self.answer_within;
         Box::pin(async move {
             let segments = ["v1", "sessions", &id, "events"];
             let call = Call::get(&segments).query("deltas", deltas);
             let resume = after.as_deref().map(|cursor| ("Last-Event-ID", cursor));
-            http.stream(&call, resume.as_slice()).await
+            let answer = tokio::time::timeout(within, http.stream(&call, resume.as_slice())).await;
+            let silent = || Error::Unreachable { url: http.base().to_owned(), cause: "it took too long".to_owned() };
+            answer.map_err(|_| silent()).flatten()
         })
     }
 
     fn connected(&mut self, answer: Result<reqwest::Response, Error>) -> Result<(), Error> {
         match answer {
             Ok(response) => {
+                self.unanswered_since = None;
                 self.state = State::Reading(Box::new(Reading { response, parser: Parser::default() }));
                 Ok(())
             }
             Err(error) if error.may_pass() => {
                 let asked = error.refusal().and_then(|refusal| refusal.retry_after);
                 let wait = self.backoff.advance().max(asked.unwrap_or_default());
+                self.unanswered_since.get_or_insert_with(Instant::now);
                 self.interrupt(wait, error.to_string());
                 Ok(())
             }

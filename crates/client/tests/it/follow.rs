@@ -78,7 +78,8 @@ fn in_pieces(bytes: &[u8], keep: usize, dice: &mut Dice) -> Vec<Result<Bytes, st
 }
 
 fn quickly() -> Follow {
-    let reconnect = Reconnect { first: Duration::from_millis(1), longest: Duration::from_millis(1) };
+    let reconnect =
+        Reconnect { first: Duration::from_millis(1), longest: Duration::from_millis(1), ..Reconnect::default() };
     Follow { after: None, deltas: Deltas::With, reconnect }
 }
 
@@ -238,4 +239,41 @@ async fn an_event_keeps_the_text_that_rust_cannot_hold() {
         }
         other => panic!("{other:?}"),
     }
+}
+
+/// Something else may listen by now where the server did.
+#[tokio::test]
+async fn who_takes_the_connection_and_says_nothing_is_asked_again() {
+    let tries = Arc::new(AtomicU32::new(0));
+    let stub = Stub::start(move |seen: Seen| {
+        let tries = Arc::clone(&tries);
+        async move {
+            if seen.line == "GET /health" {
+                return answer(200, &health());
+            }
+            if tries.fetch_add(1, Ordering::Relaxed) < 2 {
+                std::future::pending::<()>().await;
+            }
+            event_stream(stream::iter([Ok(Bytes::from(frame(0)))]).chain(stream::pending()))
+        }
+    })
+    .await;
+    let millisecond = Duration::from_millis(1);
+    let reconnect = Reconnect { first: millisecond, longest: millisecond, answer_within: Duration::from_millis(300) };
+    let mut events = stub.client().session("s").events(Follow { reconnect, ..Follow::default() });
+    assert_eq!(events.unanswered_for(), None);
+    let mut next = async || events.next().await.unwrap().unwrap();
+    for _ in 0..2 {
+        let Update::Interrupted { cause, .. } = next().await else { panic!("nothing came") };
+        assert!(cause.ends_with("it took too long"), "{cause}");
+    }
+    assert!(events.unanswered_for().is_some());
+    loop {
+        match events.next().await.unwrap().unwrap() {
+            // On a slow machine this try may have been cut off too.
+            Update::Interrupted { .. } | Update::Delta(_) => {}
+            Update::Event(event) => break assert_eq!(event.cursor, cursor(0)),
+        }
+    }
+    assert_eq!(events.unanswered_for(), None);
 }

@@ -127,6 +127,37 @@ async fn a_killed_server_is_waited_for_and_nothing_is_shown_twice() {
 }
 
 #[tokio::test]
+async fn a_server_that_starts_again_elsewhere_is_found_there() {
+    let home = tempfile::tempdir().expect("a folder can be made");
+    let (_, mut server) = prepared(home.path()).await;
+    let script = json!([{"text": "One.", "tools": [{"name": "nothing"}]}, {"delayMs": 3_000}, {"text": "Two."}]);
+    let mut chat = Chat::start(home.path(), &["--session", "s1", "--message", &script.to_string()]);
+    assert_eq!(chat.line(), "One.");
+    // A port that is free while the first server has its own.
+    let other = std::net::TcpListener::bind("127.0.0.1:0").and_then(|port| port.local_addr()).expect("a port is free");
+    server.kill();
+    let next = Setup { listen: other.to_string(), ..Setup::new(home.path()) }.start();
+    let (lines, code) = chat.end();
+    assert_eq!((lines.last().map(String::as_str), code), (Some("Two."), Some(0)), "{lines:?}");
+    assert!(lines.contains(&format!("the server is at {} now", next.url)), "{lines:?}");
+}
+
+#[tokio::test]
+async fn a_server_that_stays_away_is_given_up_with_the_command_that_goes_on() {
+    let home = tempfile::tempdir().expect("a folder can be made");
+    let (_, mut server) = prepared(home.path()).await;
+    let script = json!([{"text": "One.", "tools": [{"name": "nothing"}]}, {"delayMs": 600_000}]).to_string();
+    let args = ["--session", "s1", "--give-up-after", "1s", "--message", &script];
+    let mut chat = Chat::start(home.path(), &args);
+    assert_eq!(chat.line(), "One.");
+    server.kill();
+    let stderr = chat.stderr();
+    assert_eq!(chat.end().1, Some(3));
+    let given_up = stderr.lines().find(|line| line.starts_with("error: the server has not answered for "));
+    assert!(given_up.is_some() && stderr.contains("`nylorun chat helper --session s1`"), "{stderr}");
+}
+
+#[tokio::test]
 async fn a_chat_that_died_takes_its_turn_up_again() {
     let home = tempfile::tempdir().expect("a folder can be made");
     let (_, server) = prepared(home.path()).await;

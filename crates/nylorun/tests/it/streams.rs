@@ -38,7 +38,11 @@ async fn turn(client: &Client, id: &str, message: &str) {
     }
 }
 
-const QUICK: Reconnect = Reconnect { first: Duration::from_millis(20), longest: Duration::from_millis(200) };
+const QUICK: Reconnect = Reconnect {
+    first: Duration::from_millis(20),
+    longest: Duration::from_millis(200),
+    answer_within: Duration::from_secs(30),
+};
 
 async fn record(client: &Client, id: &str) -> Vec<Event> {
     client.session(id).history(None, None).await.expect("it has a history").items

@@ -3,12 +3,15 @@
 mod ask;
 mod input;
 mod owed;
+mod reach;
 mod turn;
 
 use std::io::{self, IsTerminal as _};
+use std::time::Duration;
 
 use clap::Args;
 use nylorun_client::{Client, Environment, Error, InlineEnvironment, OpenSession, SessionStatus, SessionView, uuid_v4};
+use nylorun_domain::grammar::parse_duration_ms;
 
 use super::connect::ConnectArgs;
 use super::failure::{Exit, Failure};
@@ -16,6 +19,7 @@ use super::session::{calls_in_doubt, explain};
 use super::show::{EventPrinter, View};
 use super::term::{Style, Tone, visible};
 use input::{HELP, Interrupts, Keyboard, Lines, Typed, WhenBusy, write_stderr};
+use reach::Reach;
 use turn::{Ended, Turn, unknown};
 
 /// `nylorun chat`
@@ -33,7 +37,8 @@ cancels the turn that runs; a second one leaves. A lost connection is taken up a
 that ran on while nobody looked. A turn that asks is answered at the terminal: y or n for a call, a line for a \
 question. Without a terminal, what is asked is printed with the commands that answer it.
 
-With one message, exit code 1 says that its turn did not complete: it failed, was cancelled, or waits for somebody.")]
+With one message, exit code 1 says that its turn did not complete: it failed, was cancelled, or waits for somebody; \
+exit code 3, that the server stayed away: then the command is named that goes on with the turn.")]
 pub(crate) struct ChatArgs {
     /// Id of the agent, as `nylorun agent list` names it
     agent: String,
@@ -59,6 +64,9 @@ pub(crate) struct ChatArgs {
     /// Owner of a new session [default: the value of USER]
     #[arg(long, value_name = "NAME")]
     user: Option<String>,
+    /// With one message: how long a server may stay away before it is given up
+    #[arg(long, value_name = "TIME", value_parser = time, default_value = "2m")]
+    give_up_after: Duration,
     /// Print events as JSON, one a line
     #[arg(long)]
     json: bool,
@@ -78,7 +86,8 @@ pub(crate) async fn run(args: ChatArgs) -> Result<(), Failure> {
         (None, false) => Some(input::whole_stdin()?),
         (None, true) => None,
     };
-    let client = args.connect.connection()?.client()?;
+    let connection = args.connect.connection()?;
+    let client = connection.client()?;
     let opened = open(&client, &args).await?;
     let view = if args.json { View::Json } else { View::Conversation };
     let printer = EventPrinter::new(io::stdout(), Style::of_stdout(), view);
@@ -89,10 +98,12 @@ pub(crate) async fn run(args: ChatArgs) -> Result<(), Failure> {
     };
     let session = client.session(opened.id.as_str());
     let when_busy = args.when_busy.unwrap_or(WhenBusy::Queue);
-    let mut turn = Turn::new(session, printer, Interrupts::of_terminal()?, keyboard, when_busy);
+    let patience = message.as_ref().map(|_| args.give_up_after);
+    let reach = Reach::new(args.connect.clone(), &connection, &args.agent, patience);
+    let mut turn = Turn::new(session, reach, printer, Interrupts::of_terminal()?, keyboard, when_busy);
     let ended = match (&message, args.when_busy) {
         (Some(message), Some(when_busy)) => turn.run_when_busy(message, when_busy).await?,
-        (Some(message), None) => match wait_until_free(&mut turn, &client, opened).await? {
+        (Some(message), None) => match wait_until_free(&mut turn, opened).await? {
             Some(rests) => rests,
             None => turn.run(message).await?,
         },
@@ -107,13 +118,18 @@ pub(crate) async fn run(args: ChatArgs) -> Result<(), Failure> {
     }
 }
 
+fn time(text: &str) -> Result<Duration, &'static str> {
+    let length = parse_duration_ms(text).map(i64::unsigned_abs).map(Duration::from_millis);
+    length.map_err(|_| "expected a whole number above 0 and ms, s, m, h or d, such as 2m")
+}
+
 /// Waits for the turn that runs, and for those of messages that wait already. Answers how the last one ended when it
 /// leaves the session in the way.
-async fn wait_until_free(turn: &mut Turn, client: &Client, mut view: SessionView) -> Result<Option<Ended>, Failure> {
+async fn wait_until_free(turn: &mut Turn, mut view: SessionView) -> Result<Option<Ended>, Failure> {
     loop {
         match attach(turn, &view).await? {
             Some(rests @ (Ended::Waits | Ended::Left)) => return Ok(Some(rests)),
-            Some(Ended::Completed | Ended::Otherwise) => view = client.session(&view.id).view().await?,
+            Some(Ended::Completed | Ended::Otherwise) => view = turn.session.view().await?,
             None => return Ok(None),
         }
     }

@@ -3,7 +3,9 @@
 use std::io::Stdout;
 use std::time::Duration;
 
-use nylorun_client::{Accepted, Command, Deltas, Error, Event, Follow, Session, SessionStatus, SessionView, Update};
+use nylorun_client::{
+    Accepted, Command, Deltas, Error, Event, Events, Follow, Session, SessionStatus, SessionView, Update,
+};
 use serde_json::Value;
 
 use super::super::failure::Failure;
@@ -12,6 +14,7 @@ use super::super::show::EventPrinter;
 use super::super::term::duration;
 use super::input::{HELP, Interrupts, Keyboard, Typed, WhenBusy, write_stderr};
 use super::owed::Owed;
+use super::reach::Reach;
 
 /// How long a message that got no answer is sent again: waits that double from the first, as often as this.
 const FIRST_WAIT: Duration = Duration::from_millis(250);
@@ -45,17 +48,20 @@ pub(super) struct Turn {
     /// What the calls were asked for with, for questions about them.
     pub(super) inputs: Inputs,
     owed: Owed,
+    reach: Reach,
 }
 
 impl Turn {
     pub(super) fn new(
         session: Session,
+        reach: Reach,
         printer: EventPrinter<Stdout>,
         interrupts: Interrupts,
         keyboard: Keyboard,
         when_busy: WhenBusy,
     ) -> Self {
-        Self { session, printer, interrupts, keyboard, when_busy, inputs: Inputs::default(), owed: Owed::default() }
+        let (inputs, owed) = (Inputs::default(), Owed::default());
+        Self { session, printer, interrupts, keyboard, when_busy, inputs, owed, reach }
     }
 
     /// Sends a message and prints what comes of it.
@@ -108,7 +114,7 @@ impl Turn {
 
     /// Prints what comes after the cursor until the turn rests and what was said meanwhile has been dealt with.
     async fn follow(&mut self, after: Option<String>, mut standing: Standing) -> Result<Ended, Failure> {
-        let mut events = self.session.events(Follow { after, deltas: Deltas::With, ..Follow::default() });
+        let mut events = self.events(after);
         let mut cancelling = false;
         let mut rest = if standing.looking { Rest::Look } else { Rest::Runs };
         loop {
@@ -134,7 +140,14 @@ impl Turn {
             };
             rest = match next {
                 Next::Update(None) => return Ok(Ended::Otherwise),
-                Next::Update(Some(update)) => self.update(&(*update)?, &mut standing)?,
+                Next::Update(Some(update)) => {
+                    let update = (*update)?;
+                    let rest = self.update(&update, &mut standing)?;
+                    if let Update::Interrupted { cause, .. } = &update {
+                        self.interrupted(&mut events, cause)?;
+                    }
+                    rest
+                }
                 Next::Interrupt if cancelling => self.leave()?,
                 Next::Interrupt => {
                     cancelling = true;
@@ -144,6 +157,30 @@ impl Turn {
                 Next::Look => Rest::Look,
             };
         }
+    }
+
+    fn events(&self, after: Option<String>) -> Events {
+        self.session.events(Follow { after, deltas: Deltas::With, ..Follow::default() })
+    }
+
+    /// The connection was lost: goes where the server is now, or gives up when it has stayed away for too long.
+    fn interrupted(&mut self, events: &mut Events, cause: &str) -> Result<(), Failure> {
+        if self.follow_server()? {
+            *events = self.events(events.cursor().map(str::to_owned));
+            return Ok(());
+        }
+        match events.unanswered_for() {
+            Some(away) => self.reach.wait_on(self.session.id(), away, cause),
+            None => Ok(()),
+        }
+    }
+
+    /// Turns to where the server is now. Answers whether that is another place than before.
+    fn follow_server(&mut self) -> Result<bool, Failure> {
+        let Some(client) = self.reach.moved() else { return Ok(false) };
+        self.session = client.session(self.session.id());
+        self.printer.notice(&format!("the server is at {} now", client.base_url()))?;
+        Ok(true)
     }
 
     /// Does what a line wants that was typed while a turn runs.
@@ -186,6 +223,7 @@ impl Turn {
             match answer {
                 Err(error) if error.may_pass() && attempt < TRIES => {
                     self.printer.notice(&format!("{error}; sending again in {}", duration(wait)))?;
+                    self.follow_server()?;
                 }
                 Err(error) if error.may_pass() => return Err(error.into()),
                 Err(error) => return Ok(Sent::Refused(Box::new(error))),
