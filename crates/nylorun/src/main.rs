@@ -4,6 +4,7 @@ mod background;
 mod cli;
 mod config;
 mod demo;
+mod disk;
 mod home;
 mod local;
 mod log;

@@ -11,7 +11,7 @@ use rusqlite::Connection;
 use sha2::{Digest, Sha256};
 use tokio_postgres::Client;
 
-use crate::db::{DbError, Fault, OlderSchema, OpenError, chain};
+use crate::db::{DbError, Fault, OlderSchema, OpenError, chain, sqlite_failure};
 
 /// One step of the schema, in both dialects.
 struct Migration {
@@ -147,12 +147,12 @@ fn sqlite_step_locked(connection: &Connection) -> Result<bool, OpenError> {
     }
     connection
         .execute(INSERT_APPLIED, (next.version, next.name, checksum(next.sqlite)))
-        .map_err(|error| failed(failure(INSERT_APPLIED, &error)))?;
+        .map_err(|error| failed(sqlite_failure(INSERT_APPLIED, &error)))?;
     Ok(true)
 }
 
 fn sqlite_applied(connection: &Connection) -> Result<Vec<Applied>, DbError> {
-    let failed = |error: rusqlite::Error| failure(SELECT_APPLIED, &error);
+    let failed = |error: rusqlite::Error| sqlite_failure(SELECT_APPLIED, &error);
     let mut statement = connection.prepare(SELECT_APPLIED).map_err(failed)?;
     let rows = statement.query_map([], |row| Ok(Applied { version: row.get(0)?, checksum: row.get(1)? }));
     rows.and_then(Iterator::collect).map_err(failed)
@@ -160,17 +160,17 @@ fn sqlite_applied(connection: &Connection) -> Result<Vec<Applied>, DbError> {
 
 fn sqlite_known(connection: &Connection) -> Result<Vec<Applied>, DbError> {
     let sql = "SELECT COUNT(*) FROM sqlite_master WHERE name = 'schema_migrations'";
-    let tables: i64 = connection.query_row(sql, [], |row| row.get(0)).map_err(|error| failure(sql, &error))?;
+    let tables: i64 = connection.query_row(sql, [], |row| row.get(0)).map_err(|error| sqlite_failure(sql, &error))?;
     if tables == 0 { Ok(Vec::new()) } else { sqlite_applied(connection) }
 }
 
 fn sqlite_violations(connection: &Connection) -> Result<i64, DbError> {
     let sql = "SELECT COUNT(*) FROM pragma_foreign_key_check";
-    connection.query_row(sql, [], |row| row.get(0)).map_err(|error| failure(sql, &error))
+    connection.query_row(sql, [], |row| row.get(0)).map_err(|error| sqlite_failure(sql, &error))
 }
 
 fn sqlite_batch(connection: &Connection, sql: &str) -> Result<(), DbError> {
-    connection.execute_batch(sql).map_err(|error| failure(sql, &error))
+    connection.execute_batch(sql).map_err(|error| sqlite_failure(sql, &error))
 }
 
 /// Brings a PostgreSQL database to this build's schema. One process at a time: the others wait for its lock, which the

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 
 use crate::cli::term::{Style, Tone, visible};
-use crate::cli::{Failure, HomeArgs, HostFile, LinkFile, Project, ServeArgs, StartArgs, current_directory};
+use crate::cli::{Exit, Failure, HomeArgs, HostFile, LinkFile, Project, ServeArgs, StartArgs, current_directory};
 use crate::config::Config;
 use crate::home::{Home, Occupant};
 use crate::log;
@@ -153,10 +153,27 @@ fn failed(status: ExitStatus, log: &Path, logged: u64) -> Failure {
     let since = text.get(usize::try_from(logged).unwrap_or(usize::MAX)..).unwrap_or(&text);
     let since = String::from_utf8_lossy(since);
     let lines: Vec<&str> = since.lines().collect();
+    let is_usage = status.code() == Some(i32::from(Exit::Usage.number()));
+    if let Some(usage) = usage_of(&lines).filter(|_| is_usage) {
+        return usage;
+    }
     let told = lines.iter().skip(lines.len().saturating_sub(TOLD_LINES)).map(|line| (*line).to_owned()).collect();
     Failure::new(format!("the server did not become ready ({status})"))
         .lines(told)
         .remedy(format!("mend what it says, or look into its log: {}", log.display()))
+}
+
+/// What `serve` said of a setting that it cannot use, the last of what it printed: a start says the same.
+fn usage_of(lines: &[&str]) -> Option<Failure> {
+    let begins = lines.iter().rposition(|line| line.starts_with("error: "))?;
+    let failure = Failure::usage(lines[begins].strip_prefix("error: ")?);
+    let (remedies, details): (Vec<_>, Vec<_>) =
+        lines[begins + 1..].iter().map(|line| line.trim_start()).partition(|line| line.starts_with("try: "));
+    let failure = failure.lines(details.into_iter().map(str::to_owned).collect());
+    Some(match remedies.first().and_then(|line| line.strip_prefix("try: ")) {
+        Some(remedy) => failure.remedy(remedy),
+        None => failure,
+    })
 }
 
 /// Links the current directory. A directory that cannot be written is no reason to fail: the server runs.
@@ -202,4 +219,24 @@ fn text(told: &Started, host: &HostFile, asked: Option<SocketAddr>) -> String {
 fn say(text: &str) {
     // Nobody can be told when standard error is gone.
     let _ = writeln!(std::io::stderr(), "{}", Style::of_stderr().paint(Tone::Warn, &visible(text)));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_serve_said_of_a_setting_is_said_again() {
+        let lines = [
+            "  INFO starting",
+            "error: an older start",
+            "error: X=1 cannot be used",
+            "  line 2: a",
+            "    try: mend it",
+        ];
+        let expected = Failure::usage("X=1 cannot be used").lines(vec!["line 2: a".to_owned()]).remedy("mend it");
+        assert_eq!(usage_of(&lines), Some(expected));
+        assert_eq!(usage_of(&["error: X"]), Some(Failure::usage("X")));
+        assert_eq!(usage_of(&["  INFO starting"]), None);
+    }
 }

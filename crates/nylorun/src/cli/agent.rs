@@ -83,7 +83,7 @@ pub(crate) async fn run(command: AgentCommand) -> Result<(), Failure> {
 }
 
 async fn save(args: SaveArgs) -> Result<(), Failure> {
-    let manifest = document::read(&args.file)?;
+    let manifest = document::read(&args.file, document::Kind::Manifest)?;
     let id = id_of(&manifest)?;
     let version = args.implementation_version.unwrap_or_else(version_of_environment);
     let client = args.connect.connection()?.client()?;

@@ -80,7 +80,8 @@ logs/nylorun.log in the home directory. In the current directory it writes .nylo
 .nylorun/credentials.json, by which commands and client libraries in this directory find the server; a .gitignore \
 there keeps the keys out of commits. When the server runs already, it says so.
 
-Exit code 1: the server did not become ready; the end of its log is shown.")]
+Exit code 1: the server did not become ready; the end of its log is shown. Exit code 2: a setting cannot be used, as \
+`serve` says it.")]
 pub(crate) struct StartArgs {
     /// The home directory.
     #[command(flatten)]

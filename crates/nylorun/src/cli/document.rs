@@ -1,4 +1,4 @@
-//! Manifests and settings in JSON or YAML.
+//! Manifests, settings and identity files, in JSON or YAML.
 
 use std::io::Read as _;
 
@@ -8,11 +8,36 @@ use serde_json::Value;
 use super::args::Source;
 use super::failure::Failure;
 
+/// What a document is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// An agent's.
+    Manifest,
+    /// The tenant's settings for workspaces.
+    Settings,
+    /// The operator's, of trusted issuers.
+    IdentityFile,
+}
+
+impl Kind {
+    fn noun(self) -> &'static str {
+        match self {
+            Self::Manifest => "a manifest",
+            Self::Settings => "a file of settings",
+            Self::IdentityFile => "an identity file",
+        }
+    }
+
+    fn is_a_mapping(self) -> String {
+        format!("{} is a mapping of names to values", self.noun())
+    }
+}
+
 /// Reads a document, which is an object.
 ///
 /// # Errors
 /// The file cannot be read, or is neither JSON nor YAML; the message says the line and column.
-pub(crate) fn read(source: &Source) -> Result<Value, Failure> {
+pub(crate) fn read(source: &Source, kind: Kind) -> Result<Value, Failure> {
     let (name, bytes) = match source {
         Source::Stdin => {
             let mut bytes = Vec::new();
@@ -22,28 +47,29 @@ pub(crate) fn read(source: &Source) -> Result<Value, Failure> {
     };
     let bytes = bytes.map_err(|error| Failure::new(format!("cannot read {name}: {error}")))?;
     let text = String::from_utf8(bytes).map_err(|_| Failure::new(format!("{name} is not UTF-8 text")))?;
-    parse(&text).map_err(|problem| Failure::new(format!("{name}: {problem}")))
+    parse(&text, kind).map_err(|problem| Failure::new(format!("{name}: {problem}")))
 }
 
 /// JSON when it begins as an object of JSON does, YAML otherwise. YAML has mappings in braces too, but their names are
 /// hardly ever in quotation marks, and a mistake in JSON is told best by a reader of JSON.
-fn parse(text: &str) -> Result<Value, String> {
+fn parse(text: &str, kind: Kind) -> Result<Value, String> {
     let text = text.trim_start_matches('\u{feff}');
     let inside = text.trim_start().strip_prefix('{').map(str::trim_start);
     if inside.is_some_and(|inside| inside.starts_with(['"', '}'])) {
         serde_json::from_str(text).map_err(|_| not_json(text))
     } else {
-        yaml(text)
+        yaml(text, kind)
     }
 }
 
-fn yaml(text: &str) -> Result<Value, String> {
+fn yaml(text: &str, kind: Kind) -> Result<Value, String> {
     // `no` and `on` are words in a manifest, not booleans.
     let options = serde_saphyr::options! { strict_booleans: true };
     match serde_saphyr::from_str_with_options(text, options) {
         Ok(value @ Value::Object(_)) => Ok(value),
-        Ok(_) => Err("it has to be a mapping of names to values".to_owned()),
-        Err(error) => Err(not_yaml(&error)),
+        Ok(Value::Null) => Err(format!("it is empty: {}", kind.is_a_mapping())),
+        Ok(_) => Err(kind.is_a_mapping()),
+        Err(error) => Err(not_yaml(&error, kind)),
     }
 }
 
@@ -65,7 +91,7 @@ pub(crate) fn not_json(text: &str) -> String {
 }
 
 /// Why this is not YAML, and where.
-fn not_yaml(error: &serde_saphyr::Error) -> String {
+fn not_yaml(error: &serde_saphyr::Error, kind: Kind) -> String {
     use serde_saphyr::Error;
 
     let place = error.location().map(|at| format!(" at line {}, column {}", at.line(), at.column()));
@@ -75,8 +101,11 @@ fn not_yaml(error: &serde_saphyr::Error) -> String {
             format!("the name {key:?} stands a second time{place}: keep one of them")
         }
         Error::DuplicateMappingKey { .. } => format!("a name stands a second time{place}: keep one of them"),
-        Error::Eof { .. } => "it is empty: it has to be a mapping of names to values".to_owned(),
-        Error::MultipleDocuments { .. } => format!("a second document begins{place}: a manifest is one"),
+        Error::Eof { .. } => format!("it is empty: {}", kind.is_a_mapping()),
+        Error::MultipleDocuments { .. } => format!("a second document begins{place}: {} is one", kind.noun()),
+        Error::NonFiniteFloat { value, .. } => format!(
+            "{value}{place} is no number that JSON has: write one up to 1.7e308, or the word in quotation marks"
+        ),
         Error::Budget { .. }
         | Error::AliasReplayCounterOverflow { .. }
         | Error::AliasReplayLimitExceeded { .. }
@@ -103,7 +132,35 @@ fn cause(error: &serde_saphyr::Error) -> &serde_saphyr::Error {
 mod tests {
     use serde_json::json;
 
-    use super::parse;
+    use super::Kind;
+
+    fn parse(text: &str) -> Result<serde_json::Value, String> {
+        super::parse(text, Kind::Manifest)
+    }
+
+    #[test]
+    fn what_is_empty_is_said_to_be_and_named_for_what_it_is() {
+        for empty in ["", "\n", "# nothing yet\n", "---\n"] {
+            assert_eq!(
+                parse(empty).unwrap_err(),
+                "it is empty: a manifest is a mapping of names to values",
+                "{empty:?}"
+            );
+        }
+        let identity = |text| super::parse(text, Kind::IdentityFile).unwrap_err();
+        assert_eq!(identity(""), "it is empty: an identity file is a mapping of names to values");
+        assert_eq!(identity("- a\n"), "an identity file is a mapping of names to values");
+    }
+
+    #[test]
+    fn numbers_that_json_has_not_are_named() {
+        for value in [".inf", "-.inf", ".nan", "1e999"] {
+            let error = parse(&format!("a: 1\nb: {value}\n")).unwrap_err();
+            let remedy = "write one up to 1.7e308, or the word in quotation marks";
+            assert_eq!(error, format!("{value} at line 2, column 4 is no number that JSON has: {remedy}"));
+        }
+        assert_eq!(parse("a: '.inf'\n").unwrap(), json!({"a": ".inf"}));
+    }
 
     #[test]
     fn json_and_yaml_give_the_same() {
@@ -137,7 +194,7 @@ mod tests {
         assert!(parse("{\"a\": 1e999}").unwrap_err().starts_with("a number in it is beyond 1.7e308"));
         let error = parse("id: a\n  b: [1\n").unwrap_err();
         assert!(error.starts_with("not YAML at line 2, column "), "{error}");
-        assert_eq!(parse("- a\n").unwrap_err(), "it has to be a mapping of names to values");
+        assert_eq!(parse("- a\n").unwrap_err(), "a manifest is a mapping of names to values");
         assert_eq!(
             parse("a: 1\n---\nb: 2\n").unwrap_err(),
             "a second document begins at line 3, column 1: a manifest is one"

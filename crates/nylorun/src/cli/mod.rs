@@ -36,8 +36,8 @@ pub(crate) use args::{
     DemoArgs, LogsArgs, MigrateArgs, ModelName, OpenapiArgs, OpenapiDocument, Place, ServeArgs, Source, StartArgs,
     StopArgs,
 };
-pub(crate) use document::read as read_document;
-pub(crate) use failure::Failure;
+pub(crate) use document::{Kind as DocumentKind, read as read_document};
+pub(crate) use failure::{Exit, Failure};
 pub(crate) use home::{CredentialsFile, HomeArgs, HostFile, KeptFile, LinkFile, NamedKey, read as read_file};
 pub(crate) use key::KeyRole;
 pub(crate) use project::{Project, current_directory};

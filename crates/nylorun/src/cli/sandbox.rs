@@ -135,7 +135,7 @@ async fn show(args: ShowArgs) -> Result<(), Failure> {
 async fn set(args: SetArgs) -> Result<(), Failure> {
     let tenant = args.connect.connection()?.tenant()?;
     let config = match &args.changes.file {
-        Some(file) => match document::read(file)? {
+        Some(file) => match document::read(file, document::Kind::Settings)? {
             Value::Object(config) => config,
             _ => return Err(Failure::new("the settings have to be a mapping of names to values")),
         },

@@ -16,6 +16,7 @@ use nylorun_store::db::{DatabaseUrl, HomeLock, HomeLockError};
 use serde::Serialize;
 
 use crate::cli::{CredentialsFile, Failure, HostFile, read_file};
+use crate::disk;
 pub(crate) use last_stop::LastStop;
 pub(crate) use occupant::{Occupant, Process};
 pub(crate) use privacy::{CREDENTIALS, DATABASE, Exposure, SecretFile};
@@ -98,7 +99,7 @@ impl Home {
                         .remedy("stop the other server with `nylorun stop`, or choose another directory with --home"));
                 }
                 Err(HomeLockError::Io(cause)) => {
-                    return Err(Failure::new(format!("cannot use the lock file {}: {cause}", path.display())));
+                    return Err(disk::failure("cannot use the lock file", &path, &cause));
                 }
             }
         }
@@ -192,7 +193,7 @@ pub(crate) fn write_private(path: &Path, file: &impl Serialize) -> Result<(), Fa
         beside.persist(path)?;
         Ok(())
     };
-    write().map_err(|error| Failure::new(format!("cannot write {}: {error}", path.display())))
+    write().map_err(|error| disk::failure("cannot write", path, &error))
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as 
 use std::path::Path;
 
 use crate::cli::Failure;
+use crate::disk;
 
 /// Permission bits of others than the owner.
 const OTHERS: u32 = 0o077;
@@ -95,7 +96,7 @@ pub(super) fn refuse_open_file(path: &Path, file: &SecretFile) -> Result<(), Fai
 
 /// Makes the folder for its owner alone, or closes the one that is there.
 pub(super) fn keep_folder(path: &Path) -> Result<(), Failure> {
-    let failed = |error: io::Error| Failure::new(format!("cannot make {}: {error}", path.display()));
+    let failed = |error: io::Error| disk::failure("cannot make", path, &error);
     if path.exists() && !path.is_dir() {
         return Err(Failure::new(format!("{} is not a directory", path.display())).remedy("choose another with --home"));
     }

@@ -10,6 +10,7 @@ use tracing_subscriber::fmt::writer::BoxMakeWriter;
 
 use crate::cli::Failure;
 use crate::config::{Idle, LogFormat, idle_of_process};
+use crate::disk;
 pub(crate) use file::rotated;
 use file::{RotatingFile, Rotation};
 
@@ -25,7 +26,7 @@ pub(crate) fn to_stderr(filter: &str, format: LogFormat) {
 /// The file cannot be opened.
 pub(crate) fn to_file(filter: &str, format: LogFormat, path: &Path) -> Result<(), Failure> {
     let file = RotatingFile::open(path, Rotation::DEFAULT);
-    let file = file.map_err(|error| Failure::new(format!("cannot open the log {}: {error}", path.display())))?;
+    let file = file.map_err(|error| disk::failure("cannot open the log", path, &error))?;
     begin(filter, format, Target::File(file));
     std::panic::set_hook(Box::new(|panic| tracing::error!(%panic, "a task of the server panicked")));
     Ok(())

@@ -10,7 +10,7 @@ use nylorun_identity::{IdentityFile, Issuers};
 use nylorun_ports::key_sets::KeySets;
 use nylorun_turns::now;
 
-use crate::cli::{Failure, Source, read_document};
+use crate::cli::{DocumentKind, Failure, Source, read_document};
 use crate::config::Config;
 
 /// Reads the identity file. Without one no issuer is trusted.
@@ -33,7 +33,8 @@ fn read(path: &Path, source: &Arc<dyn KeySets>) -> Result<IdentityFile, Failure>
         Failure::usage(format!("NYLORUN_IDENTITY_FILE={path:?} cannot be used: {problem}"))
             .remedy("correct the file (docs/guide/issuers.md describes it), or leave the variable out")
     };
-    let document = read_document(&Source::File(path.to_owned())).map_err(|failure| failed(failure.to_string()))?;
+    let document = read_document(&Source::File(path.to_owned()), DocumentKind::IdentityFile)
+        .map_err(|failure| failed(failure.to_string()))?;
     let document = parse(&document.to_string()).map_err(|error| failed(error.to_string()))?;
     IdentityFile::read(&document, source, now).map_err(|problems| {
         let problems: Vec<_> = problems.iter().map(ToString::to_string).collect();

@@ -1,5 +1,6 @@
 //! The whole runtime in one process: what is composed of what, started in order and stopped in reverse (engine f.3).
 
+mod database;
 mod harness;
 mod identity;
 mod keys;
@@ -13,15 +14,14 @@ use std::time::{Duration, Instant};
 
 use nylorun_app::{App, Host, Parts};
 use nylorun_blobs::FileBlobs;
-use nylorun_domain::id::TenantId;
-use nylorun_gates::catalogue::Catalogue;
+use nylorun_gates::catalogue::{Catalogue, CatalogueError};
 use nylorun_gates::outbound::Outbound;
 use nylorun_gates::{CallSettings, HttpToolGate, Models};
 use nylorun_harness::InProcess;
 use nylorun_keys::model::ModelSecrets;
 use nylorun_server::{Limits, ServerConfig, Stage, StageHandle, Stages, loopback_hosts, serve, stages};
-use nylorun_store::db::{DatabaseUrl, DbOptions, HomeLock, OlderSchema};
-use nylorun_store::{Db, NewTenant, Store};
+use nylorun_store::db::{DatabaseUrl, HomeLock, OlderSchema};
+use nylorun_store::{Db, Store};
 use nylorun_turns::{
     Committer, Live, Scheduler, SchedulerConfig, StoreBudgets, StoreCrossings, StoreWorkspaceLog, now, run_sweeps, ulid,
 };
@@ -33,6 +33,8 @@ use tokio::task::JoinHandle;
 use crate::cli::{CredentialsFile, Failure, HostFile};
 use crate::config::{Config, unusable};
 use crate::home::{Home, LastStop};
+pub(crate) use database::open_database;
+use database::open_tenant;
 use harness::RuntimeHarness;
 
 /// A runtime that serves.
@@ -263,31 +265,6 @@ fn database_of(config: &Config, home: &Home) -> Result<DatabaseUrl, Failure> {
     Ok(database)
 }
 
-/// Opens a database.
-pub(crate) async fn open_database(database: &DatabaseUrl, older: OlderSchema) -> Result<Db, Failure> {
-    Db::open(database, &DbOptions { older, ..DbOptions::default() }).await.map_err(|error| {
-        let mut what = error.to_string();
-        let mut cause = std::error::Error::source(&error);
-        while let Some(inner) = cause {
-            what = format!("{what}: {inner}");
-            cause = inner.source();
-        }
-        Failure::new(what)
-    })
-}
-
-async fn open_tenant(db: &Arc<Db>, config: &Config) -> Result<Store, Failure> {
-    let fresh = NewTenant {
-        id: TenantId::from_trusted(config.tenant_id.clone().unwrap_or_else(|| format!("tn_{}", ulid()))),
-        name: config.tenant_name.clone().unwrap_or_else(|| "default".to_owned()),
-        created_at: now(),
-    };
-    let failed = |error| Failure::new(format!("cannot open the tenant: {error}"));
-    let store = Store::open(Arc::clone(db), &fresh).await.map_err(failed)?;
-    store.usage_prepare().await.map_err(failed)?;
-    Ok(store)
-}
-
 fn listen_failure(listen: SocketAddr, error: &std::io::Error) -> Failure {
     Failure::new(format!("cannot listen on {listen}: {error}"))
         .remedy("stop what listens there, or choose another port with --listen; port 0 picks a free one")
@@ -348,17 +325,19 @@ fn models(config: &Config, secrets: &Arc<ModelSecrets>, store: &Store, catalogue
 
 /// The built-in catalogue with the operator's additions.
 fn catalogue(file: Option<&Path>) -> Result<Arc<Catalogue>, Failure> {
-    const REMEDY: &str = "name a file in the form of data/models.json, or leave the variable out";
+    const REMEDY: &str = "correct the file, which has the form of data/models.json, or leave the variable out";
     let Some(path) = file else {
         let catalogue = Catalogue::load(None).map(Arc::new);
         return catalogue.map_err(|error| Failure::new(format!("the model catalogue cannot be read: {error}")));
     };
-    let failed = |error: &dyn std::fmt::Display| {
-        Failure::usage(format!("NYLORUN_MODELS_FILE={:?} cannot be used: {error}", path.display().to_string()))
-            .remedy(REMEDY)
-    };
-    let text = std::fs::read_to_string(path).map_err(|error| failed(&error))?;
-    Catalogue::load(Some(&text)).map(Arc::new).map_err(|error| failed(&error))
+    let name = path.display().to_string();
+    let failed =
+        |what: &str| Failure::usage(format!("NYLORUN_MODELS_FILE={name:?} cannot be used{what}")).remedy(REMEDY);
+    let text = std::fs::read_to_string(path).map_err(|error| failed(&format!(": {error}")))?;
+    Catalogue::load(Some(&text)).map(Arc::new).map_err(|error| match error {
+        CatalogueError::NotJson { .. } => failed(&format!(": {error}")),
+        CatalogueError::Wrong(problems) => failed("").lines(problems),
+    })
 }
 
 fn catalogue_of(catalogue: &Catalogue) -> Vec<CatalogueProvider> {

@@ -167,6 +167,18 @@ fn a_start_that_fails_says_why() {
     let mut unusable = place.command(&place.project(), &["start", "--home", &home]);
     let unusable = unusable.env("NYLORUN_SANDBOX", "docker").output().expect("it starts");
     assert_eq!(unusable.status.code(), Some(2));
+    // What only the server itself looks at is said as it says it.
+    for (name, value) in [("NYLORUN_MODELS_FILE", "/does/not/exist"), ("NYLORUN_IDENTITY_FILE", "/does/not/exist")] {
+        let run = |args: &[&str]| {
+            let mut command = place.command(&place.project(), args);
+            command.env(name, value).output().expect("it starts")
+        };
+        let started = run(&["start", "--home", &home, "--listen", "127.0.0.1:0"]);
+        assert_eq!((started.status.code(), out(&started)), (Some(2), String::new()));
+        let served = err(&run(&["serve", "--home", &home, "--listen", "127.0.0.1:0"]));
+        let error = served.split_once("error: ").map(|(_, error)| format!("error: {error}"));
+        assert_eq!(Some(err(&started)), error, "{name}");
+    }
     assert_eq!(place.run(&["stop", "--home", &home]).status.code(), Some(3));
 }
 

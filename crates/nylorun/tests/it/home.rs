@@ -4,6 +4,7 @@
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
+use std::process::Command;
 
 use nylorun_client::{ModelAuth, ModelChoice, SetModel};
 
@@ -129,6 +130,32 @@ async fn lost_vault_key(database: Database) {
     assert!(!server.tenant().model().await.expect("it answers").configured);
     let busy = run(&["secrets", "discard", "--yes"]);
     assert_eq!(busy.status.code(), Some(1), "a server runs on it: {busy:?}");
+}
+
+#[tokio::test]
+async fn a_disk_that_takes_nothing_is_named_with_the_remedy() {
+    let home = tempfile::tempdir().expect("a folder can be made");
+    assert!(Setup::new(home.path()).start().stop().success());
+    // As on a full disk, no file may grow; what a write over the limit gets is an error, not a signal.
+    let run = |words: &str| {
+        let script = format!("trap '' XFSZ; ulimit -f 0; exec \"$0\" {words} --home \"$1\"");
+        let mut command = Command::new("sh");
+        command.args(["-c", &script, env!("CARGO_BIN_EXE_nylorun")]).arg(home.path()).current_dir(home.path());
+        for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("NYLORUN_")) {
+            command.env_remove(name);
+        }
+        command.output().expect("it starts")
+    };
+    let remedy = "make room on the disk of ";
+    let served = run("serve --listen 127.0.0.1:0");
+    let said = String::from_utf8_lossy(&served.stderr);
+    assert_eq!(served.status.code(), Some(1), "{said}");
+    assert!(said.contains(&format!("try: {remedy}{}", home.path().display())), "{said}");
+    let looked = run("doctor");
+    let said = String::from_utf8_lossy(&looked.stdout);
+    let secrets = said.lines().skip_while(|line| !line.contains("secrets")).nth(1).unwrap_or_default();
+    assert!(secrets.trim_start().starts_with(remedy), "{said}");
+    assert!(said.lines().any(|line| line.contains(" disk ") && line.contains(" free on the disk of ")), "{said}");
 }
 
 #[test]

@@ -172,3 +172,24 @@ pub enum OpenError {
     #[error("NYLORUN_CRASH_POINT must be count, N:before or N:after")]
     CrashPoint,
 }
+
+impl OpenError {
+    fn cause(&self) -> Option<&DbError> {
+        match self {
+            Self::Migration { source, .. } | Self::Open { source, .. } => Some(source),
+            Self::SchemaTooNew { .. } | Self::SchemaOld { .. } | Self::ChecksumChanged { .. } | Self::CrashPoint => {
+                None
+            }
+        }
+    }
+
+    /// What it says about trying the same again, when the engine failed.
+    pub fn fault(&self) -> Option<Fault> {
+        self.cause().map(DbError::fault)
+    }
+
+    /// The engine's words, without the statement.
+    pub fn reason(&self) -> Option<String> {
+        self.cause().map(DbError::reason)
+    }
+}

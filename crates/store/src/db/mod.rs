@@ -30,6 +30,7 @@ pub use counts::Counts;
 pub use error::{DbError, Fault, OpenError, WriteError};
 pub use home_lock::{HomeLock, HomeLockError, LockHolder};
 pub use notice::{Notice, Notices};
+pub(crate) use sqlite::failure as sqlite_failure;
 pub use statement::{Expect, Guard, Statement};
 pub(crate) use url::chain;
 pub use url::{DatabaseUrl, DatabaseUrlError};

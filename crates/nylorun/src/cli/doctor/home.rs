@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::Check;
+use crate::disk;
 use crate::home::{CREDENTIALS, DATABASE, Exposure, SecretFile};
 use crate::local::{self, ListedSecret};
 
@@ -16,10 +17,25 @@ pub(super) fn checks(home: &Path) -> Vec<Check> {
         return vec![Check::warn("home", format!("{shown} is not there yet"), "`nylorun start` makes it")];
     }
     let mut checks = vec![folder(home)];
+    checks.extend(disk::free_bytes(home).map(|free| room(home, free)));
     checks.extend(secret(home, "host-credentials.json", &CREDENTIALS));
     checks.extend(secret(home, "keys/vault-kek", &VAULT_KEY));
     checks.extend(secret(home, "tenant/nylorun.db", &DATABASE));
     checks
+}
+
+/// Below this a server soon stops taking messages.
+const LITTLE_ROOM: u64 = 256 << 20;
+/// Below this it takes none.
+const NO_ROOM: u64 = 1 << 20;
+
+fn room(home: &Path, free: u64) -> Check {
+    let detail = format!("{} free on the disk of {}", disk::size(free), home.display());
+    match free {
+        ..NO_ROOM => Check::fail("disk", detail, disk::remedy(home)),
+        NO_ROOM..LITTLE_ROOM => Check::warn("disk", detail, disk::remedy(home)),
+        LITTLE_ROOM.. => Check::ok("disk", detail),
+    }
 }
 
 /// The vault key's file.
@@ -58,7 +74,8 @@ pub(super) async fn sealed(home: &Path) -> Vec<Check> {
     match local::secret_list(home).await {
         Ok(secrets) => secrets.iter().map(|secret| sealed_check(secret, home)).collect(),
         Err(failure) => {
-            vec![Check::warn("secrets", failure.to_string(), failure.advice().unwrap_or("`nylorun migrate`"))]
+            let remedy = failure.advice().unwrap_or("look into the server's log, and at the file and its permissions");
+            vec![Check::warn("secrets", failure.to_string(), remedy)]
         }
     }
 }
@@ -101,7 +118,21 @@ mod tests {
             checks(home.path()).into_iter().map(|check| (check.name, check.verdict)).collect();
         let expected =
             [("home", Verdict::Warn), ("host-credentials.json", Verdict::Ok), ("keys/vault-kek", Verdict::Fail)];
+        // How full the disk of the tests is, is not for them to say.
+        let found: Vec<_> = found.into_iter().filter(|(name, _)| name != "disk").collect();
         assert_eq!(found, expected.map(|(name, verdict)| (name.to_owned(), verdict)));
+    }
+
+    #[test]
+    fn a_disk_without_room_is_a_fault() {
+        let check = |free| room(Path::new("/h"), free);
+        for (free, verdict) in
+            [(0, Verdict::Fail), (1 << 20, Verdict::Warn), (256 << 20, Verdict::Ok), (1 << 40, Verdict::Ok)]
+        {
+            assert_eq!(check(free).verdict, verdict, "{free}");
+        }
+        assert_eq!(check(4096).detail, "4.0 KiB free on the disk of /h");
+        assert!(check(4096).remedy.unwrap().starts_with("make room on the disk of /h"));
     }
 
     #[test]

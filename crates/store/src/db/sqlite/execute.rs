@@ -53,7 +53,7 @@ pub(super) fn prepare(connection: &Connection, sql: &str) -> Result<Prepared, Db
 }
 
 /// The error of one step, with SQLite's extended code.
-pub(super) fn failure(sql: &str, error: &rusqlite::Error) -> DbError {
+pub(crate) fn failure(sql: &str, error: &rusqlite::Error) -> DbError {
     if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) {
         return DbError::Busy;
     }

@@ -22,6 +22,7 @@ use super::statement::Statement;
 use super::value::{Row, Val};
 use super::{DbOptions, Prepared};
 use crate::migrate;
+pub(crate) use execute::failure;
 use queue::Queue;
 use reader::ReadJob;
 use writer::WriteJob;
