@@ -1,7 +1,10 @@
 // Sessions that share the sandbox of another one (api 2.2, 2.5; sandbox-and-definitions a4, a7, I17, I19).
 
 import assert from 'node:assert/strict';
+import { readdirSync } from 'node:fs';
+import { basename, join } from 'node:path';
 import test from 'node:test';
+import { setImmediate } from 'node:timers/promises';
 import { done, problemPaths, refused } from './support/client.ts';
 import { eventsUntil } from './support/sse.ts';
 import { cancel, command, endsTurn, fresh, message, newAgent, newSession, only, openWorld, turn } from './support/world.ts';
@@ -30,6 +33,13 @@ function runTool(session: string, tool: string, input: object) {
 
 async function events(session: string): Promise<any[]> {
     return done(await world.app.get(`/v1/sessions/${session}/items`)).items;
+}
+
+/** Waits until something of this name lies in a workspace. */
+async function onDisk(name: string): Promise<void> {
+    const workspaces = join(world.server.home, 'tenant', 'workspaces');
+    const isThere = () => readdirSync(workspaces, { recursive: true }).some((path) => basename(`${path}`) === name);
+    while (!isThere()) await setImmediate();
 }
 
 /** The refusal of what another session's turn holds up. */
@@ -224,6 +234,7 @@ test('environments 3: calls of sessions that share a sandbox never meet in it, w
     }
     // A turn that begins while the application's call runs waits for it.
     const call = runTool(sharer, 'bash', { command: 'mkdir lock; sleep 0.4; rmdir lock; echo left' });
+    await onDisk('lock');
     const events = await turn(world.app, owner, bash(command));
     const result = events.find((event: any) => event.type === 'tool.completed' || event.type === 'tool.result');
     assert.doesNotMatch(JSON.stringify(result ?? events), /CLASH/);

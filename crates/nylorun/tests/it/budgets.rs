@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use nylorun_client::{Budget, Command, CommandKind, Content, Event, Follow, OpenSession, Update, UsageQuery};
+use nylorun_client::{
+    Budget, Command, CommandKind, Content, Environment, Event, Follow, InlineEnvironment, OpenSession, Update,
+    UsageQuery,
+};
 use nylorun_domain::change::SessionChange;
 use nylorun_domain::id::{AgentId, EffectId, InvocationId, SessionId, TenantId, TurnId};
 use nylorun_domain::json::Json;
@@ -153,7 +156,10 @@ async fn a_call_that_a_cancel_cut_off_is_in_the_ledger_with_what_is_known() {
         let home = tempfile::tempdir().expect("a folder can be made");
         let server = database.setup(Setup::new(home.path())).start();
         drill::prepare(&server).await.expect("it can be prepared");
-        open(&server, "s").await;
+        // The outcome of a tool that runs is recorded together with the intent of the call after it.
+        let environment = Some(Environment::Inline(InlineEnvironment::default()));
+        let open_session = OpenSession { environment, ..OpenSession::new(drill::AGENT, "me") };
+        server.client().open_session("s", &open_session).await.expect("it can be opened");
         let session = server.client().session("s");
         let script =
             json!([{"tools": [{"name": "bash", "input": {"command": "true"}}]}, {"delayMs": 600_000, "text": "x"}]);
