@@ -46,7 +46,7 @@ async fn what_is_refused_for_good_is_said() {
     for test in each().await {
         create_probe(&test.db).await;
         let values: &[(&'static str, Vec<Val>)] = &[
-            ("UPDATE nowhere SET x = $1", params![1i64]),
+            ("UPDATE probe SETS revision = $1", params![1i64]),
             ("INSERT INTO probe (id, revision) VALUES ($1, $2)", params!["a", Val::Null]),
             ("INSERT INTO probe (id, revision) VALUES ($1, $2)", params!["a\0b", 1i64]),
             ("INSERT INTO probe (id, revision) VALUES ($1, $2)", params!["a"]),
@@ -55,6 +55,11 @@ async fn what_is_refused_for_good_is_said() {
             let refused = test.db.write(vec![Statement::any(*sql, params.clone())]).await.unwrap_err();
             assert_eq!(refused.fault(), Some(Fault::ForGood), "{refused}");
             assert!(test.db.takes_writes());
+        }
+        // Somebody may put back what is missing.
+        for sql in ["UPDATE nowhere SET revision = $1", "UPDATE probe SET missing = $1"] {
+            let missing = test.db.write(vec![Statement::any(sql, params![1i64])]).await.unwrap_err();
+            assert_eq!(missing.fault(), Some(Fault::Passing), "{missing}");
         }
         let guard = test.db.write(vec![advance("a", 9)]).await.unwrap_err();
         assert_eq!(guard.fault(), None);

@@ -120,8 +120,8 @@ fn fault(code: &str) -> Fault {
     match (code.get(..2), code) {
         // Full, a standby, an I/O error.
         (_, "53100" | "25006" | "58030") => Fault::NoWrites,
-        // Missing privileges are given, and missing statements prepared again.
-        (_, "42501") => Fault::Passing,
+        // Privileges, tables and columns that are missing are given or put back, by whoever took them.
+        (_, "42501" | "42P01" | "42703") => Fault::Passing,
         (Some("21" | "22" | "23" | "42" | "44" | "54"), _) => Fault::ForGood,
         (Some(_) | None, _) => Fault::Passing,
     }

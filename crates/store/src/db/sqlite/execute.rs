@@ -73,6 +73,11 @@ pub(super) fn control_failure(sql: &str, error: &rusqlite::Error) -> DbError {
 }
 
 fn fault(error: &rusqlite::Error) -> Fault {
+    // SQLite has no code of its own for it. Who took the table or column away, in a restore say, can put it back.
+    let message = error.to_string();
+    if message.starts_with("no such table") || message.starts_with("no such column") {
+        return Fault::Passing;
+    }
     // Whatever the engine did not say itself, its driver refused.
     let Some(error) = error.sqlite_error() else { return Fault::ForGood };
     match error.code {
