@@ -1,5 +1,5 @@
-//! Migrations: SQL files inside the binary, one pair for each version, applied in order, under a lock: on SQLite each
-//! in its own transaction, on PostgreSQL all in one. Why not a library: `docs/decisions/0003-migrations.md`.
+//! Migrations: SQL files inside the binary, one pair for each version. What is missing is applied in order, under a lock
+//! and in one transaction. Why not a library: `docs/decisions/0003-migrations.md`.
 //!
 //! The table `schema_migrations` records what was applied, with the SHA-256 of the text. A database that knows a newer
 //! version, or an applied text that has changed since, is refused and left as it is.
@@ -110,45 +110,37 @@ struct Applied {
     checksum: String,
 }
 
-/// Brings a SQLite file to this build's schema. Each step takes the write lock first and looks again what is there, so
-/// that two processes that begin at once apply each step once.
+/// Brings a SQLite file to this build's schema: all that is missing, or nothing of it. The write lock is taken before
+/// looking what is there, so that two processes that begin at once apply each step once.
 pub(crate) fn sqlite(connection: &mut Connection, older: OlderSchema) -> Result<(), OpenError> {
     match older {
         OlderSchema::Migrate => {}
         OlderSchema::Refuse => return refuse_older(&sqlite_known(connection).map_err(opening)?, |step| step.sqlite),
     }
-    // Rebuilding a table that others refer to needs foreign keys off; they are checked before each commit instead.
+    // Rebuilding a table that others refer to needs foreign keys off; they are checked before the commit instead.
     sqlite_batch(connection, "PRAGMA foreign_keys = OFF").map_err(opening)?;
-    while sqlite_step(connection)? {}
+    sqlite_batch(connection, "BEGIN IMMEDIATE").map_err(opening)?;
+    // After an error the connection is closed, and that takes back what was done.
+    sqlite_steps(connection)?;
+    sqlite_batch(connection, "COMMIT").map_err(opening)?;
     sqlite_batch(connection, "PRAGMA foreign_keys = ON").map_err(opening)
 }
 
-/// Applies the next migration; false when there is none.
-fn sqlite_step(connection: &mut Connection) -> Result<bool, OpenError> {
-    sqlite_batch(connection, "BEGIN IMMEDIATE").map_err(opening)?;
-    let stepped = sqlite_step_locked(connection);
-    let end = match stepped {
-        Ok(_) => "COMMIT",
-        Err(_) => "ROLLBACK",
-    };
-    sqlite_batch(connection, end).map_err(opening)?;
-    stepped
-}
-
-fn sqlite_step_locked(connection: &Connection) -> Result<bool, OpenError> {
+fn sqlite_steps(connection: &Connection) -> Result<(), OpenError> {
     sqlite_batch(connection, CREATE_TABLE).map_err(opening)?;
     let applied = sqlite_applied(connection).map_err(opening)?;
-    let Some(next) = missing(MIGRATIONS, &applied, |step| step.sqlite)?.first() else { return Ok(false) };
-    let failed = |source| OpenError::Migration { version: next.version, name: next.name, source };
-    sqlite_batch(connection, next.sqlite).map_err(failed)?;
-    let violations = sqlite_violations(connection).map_err(failed)?;
-    if violations > 0 {
-        return Err(failed(failure("PRAGMA foreign_key_check", &format!("{violations} rows refer to nothing"))));
+    for step in missing(MIGRATIONS, &applied, |step| step.sqlite)? {
+        let failed = |source| OpenError::Migration { version: step.version, name: step.name, source };
+        sqlite_batch(connection, step.sqlite).map_err(failed)?;
+        let violations = sqlite_violations(connection).map_err(failed)?;
+        if violations > 0 {
+            return Err(failed(failure("PRAGMA foreign_key_check", &format!("{violations} rows refer to nothing"))));
+        }
+        connection
+            .execute(INSERT_APPLIED, (step.version, step.name, checksum(step.sqlite)))
+            .map_err(|error| failed(sqlite_failure(INSERT_APPLIED, &error)))?;
     }
-    connection
-        .execute(INSERT_APPLIED, (next.version, next.name, checksum(next.sqlite)))
-        .map_err(|error| failed(sqlite_failure(INSERT_APPLIED, &error)))?;
-    Ok(true)
+    Ok(())
 }
 
 fn sqlite_applied(connection: &Connection) -> Result<Vec<Applied>, DbError> {
@@ -184,21 +176,11 @@ pub(crate) async fn postgres(client: &Client, older: OlderSchema) -> Result<(), 
     }
     postgres_batch(client, "SET statement_timeout = 0").await.map_err(opening)?;
     postgres_batch(client, &format!("SELECT pg_advisory_lock({ADVISORY_LOCK})")).await.map_err(opening)?;
-    let migrated = postgres_transaction(client).await;
-    postgres_batch(client, &format!("SELECT pg_advisory_unlock({ADVISORY_LOCK})")).await.map_err(opening)?;
-    migrated
-}
-
-/// Applies all that is missing, or nothing of it.
-async fn postgres_transaction(client: &Client) -> Result<(), OpenError> {
     postgres_batch(client, "BEGIN").await.map_err(opening)?;
-    let migrated = postgres_steps(client).await;
-    let end = match migrated {
-        Ok(()) => "COMMIT",
-        Err(_) => "ROLLBACK",
-    };
-    postgres_batch(client, end).await.map_err(opening)?;
-    migrated
+    // After an error the connection is closed, and that takes back what was done.
+    postgres_steps(client).await?;
+    postgres_batch(client, "COMMIT").await.map_err(opening)?;
+    postgres_batch(client, &format!("SELECT pg_advisory_unlock({ADVISORY_LOCK})")).await.map_err(opening)
 }
 
 async fn postgres_steps(client: &Client) -> Result<(), OpenError> {
