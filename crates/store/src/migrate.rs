@@ -1,5 +1,5 @@
-//! Migrations: SQL files inside the binary, one pair for each version. What is missing is applied in order, under a lock
-//! and in one transaction. Why not a library: `docs/decisions/0003-migrations.md`.
+//! Migrations: SQL files inside the binary, one pair for each version. What is missing is applied in order, under a
+//! lock and in one transaction. Why not a library: `docs/decisions/0003-migrations.md`.
 //!
 //! The table `schema_migrations` records what was applied, with the SHA-256 of the text. A database that knows a newer
 //! version, or an applied text that has changed since, is refused and left as it is.
