@@ -164,7 +164,7 @@ impl App {
         }
         let Some(known) = self.parts().catalogue.iter().find(|known| known.id == provider) else {
             let ids: Vec<&str> = self.parts().catalogue.iter().map(|known| known.id.as_str()).collect();
-            return refuse("provider", format!("{provider:?} is unknown; known are {CUSTOM} and {}", ids.join(", ")));
+            return refuse("provider", format!("{provider:?} is unknown; known are {}", ids.join(", ")));
         };
         if base_url.is_some() {
             return refuse("baseUrl", format!("provider {provider} has its own endpoint; leave baseUrl out"));

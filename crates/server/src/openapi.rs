@@ -145,6 +145,9 @@ fn parameters(route: &Route) -> Vec<Value> {
         parameters.push(header("Nylorun-Subject", Need::Optional, "The person for whom the application acts"));
         parameters.push(header("Nylorun-Scopes", Need::Optional, "What the person may do, separated by spaces"));
     }
+    if matches!(route.answer, AnswerKind::Events(_)) {
+        parameters.push(header("Last-Event-ID", Need::Optional, "Begin after the event of this cursor"));
+    }
     parameters
 }
 

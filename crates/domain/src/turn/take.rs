@@ -69,7 +69,7 @@ pub fn release(session: &Session, effects: &[EffectRow], stamp: &Stamp<'_>) -> S
 
 /// Marks what was running and may not simply run again. Answers whether the turn has an uncertain effect.
 fn mark_uncertain(change: &mut SessionChange, effects: &[EffectRow], stamp: &Stamp<'_>) -> bool {
-    const MESSAGE: &str = "the process that ran it ended before its outcome was recorded";
+    const MESSAGE: &str = "the run that made it ended before its outcome was recorded";
     let mut uncertain = false;
     for effect in effects {
         match effect.status {

@@ -60,6 +60,12 @@ async fn an_older_database_can_be_left_as_it_is() {
             assert_eq!(refused, OpenError::SchemaOld { found, wanted });
         }
     }
+    // A file that is not there is not made.
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("none.db");
+    let refused = Db::open(&DatabaseUrl::Sqlite(path.clone()), &options).await.unwrap_err();
+    assert_eq!(refused, OpenError::SchemaOld { found: 0, wanted: nylorun_store::schema_version() });
+    assert!(!path.exists());
 }
 
 #[tokio::test(flavor = "multi_thread")]

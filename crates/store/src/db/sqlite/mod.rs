@@ -20,7 +20,7 @@ use super::counts::Counters;
 use super::error::{DbError, OpenError, WriteError};
 use super::statement::Statement;
 use super::value::{Row, Val};
-use super::{DbOptions, Prepared};
+use super::{DbOptions, OlderSchema, Prepared};
 use crate::migrate;
 pub(crate) use execute::failure;
 use queue::Queue;
@@ -95,6 +95,9 @@ impl Drop for Sqlite {
 
 fn start(path: &Path, options: &DbOptions, counters: Arc<Counters>) -> Result<Sqlite, OpenError> {
     let failed = |source| OpenError::Open { target: format!("sqlite:{}", path.display()), source };
+    if options.older == OlderSchema::Refuse && !path.exists() {
+        return Err(OpenError::SchemaOld { found: 0, wanted: migrate::schema_version() });
+    }
     let mut connection = open_writer(path, options.busy_timeout).map_err(failed)?;
     migrate::sqlite(&mut connection, options.older)?;
     let readers = (0..options.readers.max(1)).map(|_| open_reader(path, options.busy_timeout));
