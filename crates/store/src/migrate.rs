@@ -22,74 +22,12 @@ struct Migration {
 }
 
 /// All versions in order, without gaps, from 1. A released one is never changed: write the next instead.
-const MIGRATIONS: &[Migration] = &[
-    Migration {
-        version: 1,
-        name: "foundation",
-        sqlite: include_str!("../migrations/sqlite/0001_foundation.sql"),
-        postgres: include_str!("../migrations/postgres/0001_foundation.sql"),
-    },
-    Migration {
-        version: 2,
-        name: "session_lists",
-        sqlite: include_str!("../migrations/sqlite/0002_session_lists.sql"),
-        postgres: include_str!("../migrations/postgres/0002_session_lists.sql"),
-    },
-    Migration {
-        version: 3,
-        name: "calls_in_doubt",
-        sqlite: include_str!("../migrations/sqlite/0003_calls_in_doubt.sql"),
-        postgres: include_str!("../migrations/postgres/0003_calls_in_doubt.sql"),
-    },
-    Migration {
-        version: 4,
-        name: "tool_crossings",
-        sqlite: include_str!("../migrations/sqlite/0004_tool_crossings.sql"),
-        postgres: include_str!("../migrations/postgres/0004_tool_crossings.sql"),
-    },
-    Migration {
-        version: 5,
-        name: "segments",
-        sqlite: include_str!("../migrations/sqlite/0005_segments.sql"),
-        postgres: include_str!("../migrations/postgres/0005_segments.sql"),
-    },
-    Migration {
-        version: 6,
-        name: "queue",
-        sqlite: include_str!("../migrations/sqlite/0006_queue.sql"),
-        postgres: include_str!("../migrations/postgres/0006_queue.sql"),
-    },
-    Migration {
-        version: 7,
-        name: "usage_reads",
-        sqlite: include_str!("../migrations/sqlite/0007_usage_reads.sql"),
-        postgres: include_str!("../migrations/postgres/0007_usage_reads.sql"),
-    },
-    Migration {
-        version: 8,
-        name: "tenant_writes",
-        sqlite: include_str!("../migrations/sqlite/0008_tenant_writes.sql"),
-        postgres: include_str!("../migrations/postgres/0008_tenant_writes.sql"),
-    },
-    Migration {
-        version: 9,
-        name: "retention",
-        sqlite: include_str!("../migrations/sqlite/0009_retention.sql"),
-        postgres: include_str!("../migrations/postgres/0009_retention.sql"),
-    },
-    Migration {
-        version: 10,
-        name: "shared_workspaces",
-        sqlite: include_str!("../migrations/sqlite/0010_shared_workspaces.sql"),
-        postgres: include_str!("../migrations/postgres/0010_shared_workspaces.sql"),
-    },
-    Migration {
-        version: 11,
-        name: "transcript_snapshots",
-        sqlite: include_str!("../migrations/sqlite/0011_transcript_snapshots.sql"),
-        postgres: include_str!("../migrations/postgres/0011_transcript_snapshots.sql"),
-    },
-];
+const MIGRATIONS: &[Migration] = &[Migration {
+    version: 1,
+    name: "foundation",
+    sqlite: include_str!("../migrations/sqlite/0001_foundation.sql"),
+    postgres: include_str!("../migrations/postgres/0001_foundation.sql"),
+}];
 
 /// The newest schema version that this build knows.
 pub fn schema_version() -> i64 {

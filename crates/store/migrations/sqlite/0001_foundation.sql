@@ -4,6 +4,16 @@ CREATE TABLE settings (
   value TEXT NOT NULL
 ) WITHOUT ROWID;
 
+-- Writes of the tenant's settings that were accepted, by the caller's key: a repetition gets the answer again.
+CREATE TABLE tenant_writes (
+  operation TEXT NOT NULL,
+  idempotency_key TEXT NOT NULL,
+  body_hash TEXT NOT NULL,
+  answer TEXT NOT NULL,
+  created_at BIGINT NOT NULL,
+  PRIMARY KEY (operation, idempotency_key)
+) WITHOUT ROWID;
+
 -- Callers' keys: only their hashes.
 CREATE TABLE principals (
   id TEXT NOT NULL PRIMARY KEY,
@@ -53,13 +63,33 @@ CREATE TABLE sessions (
   head BIGINT NOT NULL,
   rev BIGINT NOT NULL,
   last_event_at BIGINT,
-  error TEXT
+  error TEXT,
+  -- Where in the record the newest edit stands that replaces the whole transcript.
+  history_snapshot BIGINT,
+  -- How many messages wait, and how many of them are for the running turn to read.
+  queued BIGINT NOT NULL DEFAULT 0,
+  steers BIGINT NOT NULL DEFAULT 0,
+  -- Events before this one are removed as far as they may be: the next look begins here.
+  retained_from BIGINT NOT NULL DEFAULT 0,
+  -- The session whose workspace a session shares, and how many share a session's own.
+  sandbox_owner_id TEXT,
+  sharers BIGINT NOT NULL DEFAULT 0
 ) WITHOUT ROWID;
 CREATE INDEX sessions_created ON sessions (created_at, id);
 CREATE INDEX sessions_agent ON sessions (agent_id, created_at, id);
 CREATE INDEX sessions_user ON sessions (owner_user_id, created_at, id);
 -- Only sessions that are to be advanced stand here: start-up does not depend on how much is stored.
 CREATE INDEX sessions_live ON sessions (status, id) WHERE status IN ('runnable', 'running');
+-- Lists of sessions by status. Only statuses in which a session stands still and somebody looks for it stand in these
+-- indexes: a turn that ends well passes through none of them, so its commits write no more than before.
+CREATE INDEX sessions_stopped ON sessions (status, created_at, id)
+  WHERE status IN ('waiting', 'paused', 'uncertain', 'failed', 'cancelled');
+CREATE INDEX sessions_agent_stopped ON sessions (agent_id, status, created_at, id)
+  WHERE status IN ('waiting', 'paused', 'uncertain', 'failed', 'cancelled');
+CREATE INDEX sessions_user_stopped ON sessions (owner_user_id, status, created_at, id)
+  WHERE status IN ('waiting', 'paused', 'uncertain', 'failed', 'cancelled');
+-- Only sessions that share stand here.
+CREATE INDEX sessions_sharers ON sessions (sandbox_owner_id, id) WHERE sandbox_owner_id IS NOT NULL;
 
 -- Accepted commands, by the caller's key.
 CREATE TABLE commands (
@@ -71,6 +101,21 @@ CREATE TABLE commands (
   seq BIGINT NOT NULL,
   created_at BIGINT NOT NULL,
   PRIMARY KEY (session_id, idempotency_key)
+) WITHOUT ROWID;
+
+-- Messages that wait, in the order of their events.
+CREATE TABLE queued_messages (
+  session_id TEXT NOT NULL,
+  id TEXT NOT NULL,
+  seq BIGINT NOT NULL,
+  mode TEXT NOT NULL,
+  request_id TEXT NOT NULL,
+  idempotency_key TEXT NOT NULL,
+  input TEXT NOT NULL,
+  manifest TEXT,
+  manifest_hash TEXT,
+  created_at BIGINT NOT NULL,
+  PRIMARY KEY (session_id, id)
 ) WITHOUT ROWID;
 
 -- The journal. A model's prompt never enters it: its hash alone binds it.
@@ -88,9 +133,45 @@ CREATE TABLE effects (
   status TEXT NOT NULL,
   outcome TEXT,
   error TEXT,
+  -- What a call is about, while it may become uncertain: the beginning of a command, or a path.
+  subject TEXT,
+  -- Where a tool call runs; none in rows of other kinds.
+  runs_at TEXT,
   PRIMARY KEY (session_id, id)
 ) WITHOUT ROWID;
 CREATE INDEX effects_uncertain ON effects (session_id, id) WHERE status = 'uncertain';
+
+-- From what the next segment of a turn begins; one row a session at most.
+CREATE TABLE checkpoints (
+  session_id TEXT NOT NULL PRIMARY KEY,
+  turn_id TEXT NOT NULL,
+  segment BIGINT NOT NULL,
+  body TEXT NOT NULL
+) WITHOUT ROWID;
+
+-- Calls of workspace tools by the application itself that run, or ran when their process died.
+CREATE TABLE direct_calls (
+  session_id TEXT NOT NULL,
+  id TEXT NOT NULL,
+  tool TEXT NOT NULL,
+  subject TEXT,
+  worker TEXT NOT NULL,
+  began_at BIGINT NOT NULL,
+  PRIMARY KEY (session_id, id)
+) WITHOUT ROWID;
+
+-- Calls that a gate sends at most once, by the id of their effect. A row is there before its call is sent; `answer` is
+-- the outcome, once it is known.
+CREATE TABLE tool_crossings (
+  key TEXT NOT NULL PRIMARY KEY,
+  session_id TEXT NOT NULL,
+  turn_id TEXT NOT NULL,
+  request_hash TEXT NOT NULL,
+  started_at BIGINT NOT NULL,
+  settled_at BIGINT,
+  answer TEXT
+) WITHOUT ROWID;
+CREATE INDEX tool_crossings_started ON tool_crossings (started_at);
 
 -- The record: one ordered log a session.
 CREATE TABLE events (
@@ -102,8 +183,16 @@ CREATE TABLE events (
   committed_at BIGINT NOT NULL,
   PRIMARY KEY (session_id, seq)
 ) WITHOUT ROWID;
--- What a transcript is folded from.
-CREATE INDEX events_transcript ON events (session_id, seq) WHERE type = 'transcript.updated';
+-- What a transcript is folded from: a turn that was cancelled or failed is undone.
+CREATE INDEX events_transcript ON events (session_id, seq)
+  WHERE type IN ('transcript.updated', 'turn.cancelled', 'turn.failed');
+
+-- What a long history folds to, up to and with an event of the record: made from the record, and worth nothing but time.
+CREATE TABLE transcript_snapshots (
+  session_id TEXT NOT NULL PRIMARY KEY,
+  upto BIGINT NOT NULL,
+  entries TEXT NOT NULL
+);
 
 -- The outbox: sessions that are to be advanced.
 CREATE TABLE wakes (
@@ -152,10 +241,27 @@ CREATE TABLE model_usage (
   cache_write_tokens BIGINT NOT NULL,
   reasoning_tokens BIGINT NOT NULL,
   cost_nano_usd BIGINT,
-  created_at BIGINT NOT NULL
+  created_at BIGINT NOT NULL,
+  -- The order in which the ledger is exported. On PostgreSQL the place is the number of the transaction that wrote the
+  -- row, on SQLite it is counted. Rows at the last place are never deleted: SQLite would count on from an earlier one.
+  place BIGINT NOT NULL DEFAULT 0
 ) WITHOUT ROWID;
 CREATE INDEX model_usage_session ON model_usage (session_id, created_at, id);
 CREATE INDEX model_usage_created ON model_usage (created_at, id);
+CREATE INDEX model_usage_place ON model_usage (place, id);
+CREATE INDEX model_usage_turn ON model_usage (turn_id, created_at, id);
+CREATE INDEX model_usage_agent ON model_usage (agent_id, created_at);
+
+-- How much may be spent. `scope_id` is the agent's id, and empty for the tenant and for turns.
+CREATE TABLE model_budgets (
+  scope TEXT NOT NULL,
+  scope_id TEXT NOT NULL,
+  period TEXT,
+  limit_nano_usd BIGINT,
+  limit_tokens BIGINT,
+  updated_at BIGINT NOT NULL,
+  PRIMARY KEY (scope, scope_id)
+) WITHOUT ROWID;
 
 -- Providers' keys, sealed with the host's vault key; at most one row is active.
 CREATE TABLE model_providers (

@@ -1,6 +1,0 @@
--- What a long history folds to, up to and with an event of the record: made from the record, and worth nothing but time.
-CREATE TABLE transcript_snapshots (
-  session_id TEXT NOT NULL PRIMARY KEY,
-  upto BIGINT NOT NULL,
-  entries TEXT NOT NULL
-);
